@@ -1,0 +1,42 @@
+# Flags of every file, and the helpers that folders use.
+
+# AR-1.7: no contraction, nothing of -ffast-math. A result must not depend on what a compiler fuses.
+set(OM_FLAGS -std=c11 -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
+    -Wall -Wextra -Wpedantic -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+    -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla)
+if(OM_SANITIZE)
+  list(APPEND OM_FLAGS -fsanitize=${OM_SANITIZE} -fno-omit-frame-pointer -g)
+  if(OM_SANITIZE MATCHES "undefined")
+    list(APPEND OM_FLAGS -fno-sanitize-recover=all)
+  endif()
+  add_link_options(-fsanitize=${OM_SANITIZE})
+endif()
+if(OM_COVERAGE)
+  list(APPEND OM_FLAGS --coverage -O0)
+  add_link_options(--coverage)
+endif()
+set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+find_package(Threads REQUIRED)
+
+function(om_compile target)
+  target_compile_options(${target} PRIVATE ${OM_FLAGS})
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE $<$<BOOL:${OM_WIDE16}>:OM_WIDE16=1>)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src
+                             ${PROJECT_SOURCE_DIR}/include)
+endfunction()
+
+# om_folder(name file...): the object library om_<name>, part of the library.
+macro(om_folder name)
+  add_library(om_${name} OBJECT ${ARGN})
+  om_compile(om_${name})
+  list(APPEND OM_OBJECTS $<TARGET_OBJECTS:om_${name}>)
+  set(OM_OBJECTS ${OM_OBJECTS} PARENT_SCOPE)
+endmacro()
+
+function(om_public_target target)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PUBLIC m Threads::Threads ${CMAKE_DL_LIBS})
+endfunction()

@@ -1,0 +1,20 @@
+# Install rules: libraries, headers, CMake package, pkg-config file.
+include(CMakePackageConfigHelpers)
+set(om_installed onemodel_static)
+if(OM_SHARED)
+  list(APPEND om_installed onemodel)
+endif()
+install(TARGETS ${om_installed} EXPORT OneModelTargets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h*")
+install(EXPORT OneModelTargets NAMESPACE OneModel:: FILE OneModelTargets.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/OneModel)
+configure_package_config_file(cmake/OneModelConfig.cmake.in OneModelConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/OneModel)
+write_basic_package_version_file(OneModelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/OneModelConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/OneModelConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/OneModel)
+configure_file(cmake/onemodel.pc.in onemodel.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/onemodel.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

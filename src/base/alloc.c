@@ -1,0 +1,147 @@
+/*
+ * alloc.c -- allocation with statistics and a cap; interned strings.
+ *
+ * Counters are relaxed atomics: they are statistics, and the cap may be passed by one block per
+ * thread for a moment, never by more.
+ */
+#include "base/alloc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic int64_t bytes_now, bytes_peak, blocks_now, bytes_limit;
+
+static void *default_alloc(void *ctx, void *p, size_t old, size_t size, size_t align) {
+    (void)ctx;
+    if (size == 0) {
+        free(p);
+        return NULL;
+    }
+    if (align <= 16) return p ? realloc(p, size) : malloc(size);
+    void *q = NULL;
+    if (posix_memalign(&q, align, size)) return NULL;
+    if (p) {
+        memcpy(q, p, old < size ? old : size);
+        free(p);
+    }
+    return q;
+}
+
+static om_alloc_fn alloc_fn = default_alloc;
+static void       *alloc_ctx;
+
+om_status om_set_allocator(om_alloc_fn fn, void *ctx) {
+    OMI_ENTER("om_set_allocator");
+    if (atomic_load(&blocks_now) != 0)
+        return omi_fail(OM_ERR_STATE,
+                        "%lld blocks are still allocated; release everything and call om_trim first",
+                        (long long)atomic_load(&blocks_now));
+    alloc_fn  = fn ? fn : default_alloc;
+    alloc_ctx = ctx;
+    return OM_OK;
+}
+
+void om_memory(om_memory_stats *out) {
+    out->bytes  = atomic_load(&bytes_now);
+    out->peak   = atomic_load(&bytes_peak);
+    out->blocks = atomic_load(&blocks_now);
+    out->limit  = atomic_load(&bytes_limit);
+}
+
+void om_memory_reset_peak(void) { atomic_store(&bytes_peak, atomic_load(&bytes_now)); }
+void om_set_memory_limit(int64_t bytes) { atomic_store(&bytes_limit, bytes < 0 ? 0 : bytes); }
+
+static void count(int64_t bytes, int64_t blocks) {
+    int64_t now = atomic_fetch_add_explicit(&bytes_now, bytes, memory_order_relaxed) + bytes;
+    atomic_fetch_add_explicit(&blocks_now, blocks, memory_order_relaxed);
+    int64_t peak = atomic_load_explicit(&bytes_peak, memory_order_relaxed);
+    while (now > peak && !atomic_compare_exchange_weak(&bytes_peak, &peak, now)) {
+    }
+}
+
+static void *get(void *p, size_t old, size_t size, size_t align) {
+    if (size == 0) size = 1;
+    int64_t limit = atomic_load_explicit(&bytes_limit, memory_order_relaxed);
+    if (size > (size_t)INT64_MAX / 2) return omi_fail_nomem(size), NULL;
+    int64_t grow = (int64_t)size - (int64_t)old;
+    if (limit && atomic_load_explicit(&bytes_now, memory_order_relaxed) + grow > limit) {
+        omi_fail(OM_ERR_NOMEM, "the memory limit of %lld bytes was reached (%zu asked for)",
+                 (long long)limit, size);
+        return NULL;
+    }
+    void *q = alloc_fn(alloc_ctx, p, old, size, align);
+    if (!q) return omi_fail_nomem(size), NULL;
+    count(grow, p ? 0 : 1);
+    return q;
+}
+
+static void put(void *p, size_t size, size_t align) {
+    if (!p) return;
+    if (size == 0) size = 1;
+    alloc_fn(alloc_ctx, p, size, 0, align);
+    count(-(int64_t)size, -1);
+}
+
+void *omi_alloc(size_t size) { return get(NULL, 0, size, 16); }
+
+void *omi_calloc(size_t size) {
+    void *p = get(NULL, 0, size, 16);
+    if (p) memset(p, 0, size);
+    return p;
+}
+
+void *omi_realloc(void *p, size_t old, size_t size) {
+    if (!p) return omi_alloc(size);
+    return get(p, old ? old : 1, size, 16);
+}
+
+void  omi_free(void *p, size_t size) { put(p, size, 16); }
+void *omi_alloc_aligned(size_t size) { return get(NULL, 0, size, OM_ALIGN); }
+void  omi_free_aligned(void *p, size_t size) { put(p, size, OM_ALIGN); }
+
+char *omi_strdup(const char *s) {
+    size_t n = strlen(s) + 1;
+    char  *p = omi_alloc(n);
+    if (p) memcpy(p, s, n);
+    return p;
+}
+
+void omi_strfree(char *s) {
+    if (s) omi_free(s, strlen(s) + 1);
+}
+
+/* ---- interned strings: a chained table under a lock, outside the counted memory ------------ */
+
+typedef struct word {
+    struct word *next;
+    char         text[];
+} word;
+
+static word           *words[1024];
+static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *omi_intern(const char *s) {
+    uint32_t h = 2166136261u;
+    for (const char *p = s; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    word **slot = &words[h % OM_COUNT(words)];
+    pthread_mutex_lock(&words_lock);
+    word *w = *slot;
+    while (w && strcmp(w->text, s) != 0)
+        w = w->next;
+    if (!w) {
+        // Never freed and shared by every thread, so it does not belong to the caller's allocator.
+        size_t n = strlen(s) + 1;
+        w        = malloc(sizeof *w + n);
+        if (w) {
+            memcpy(w->text, s, n);
+            w->next = *slot;
+            *slot   = w;
+        }
+    }
+    pthread_mutex_unlock(&words_lock);
+    if (!w) omi_fail_nomem(strlen(s));
+    return w ? w->text : NULL;
+}

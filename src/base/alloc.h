@@ -1,0 +1,27 @@
+/*
+ * alloc.h -- the one way the library gets memory: sized, counted, capped, replaceable.
+ *
+ * Every block is freed with the size it was asked with, so a caller's allocator needs no header of
+ * its own. Each function raises OM_ERR_NOMEM itself when it returns NULL. Tests install a failing
+ * allocator by om_set_allocator.
+ */
+#ifndef OM_BASE_ALLOC_H
+#define OM_BASE_ALLOC_H
+
+#include "base/error.h"
+
+#define OM_ALIGN 64
+
+void *omi_alloc(size_t size);                   /* 16-byte aligned, uninitialised   */
+void *omi_calloc(size_t size);                  /* the same, zeroed                 */
+void *omi_realloc(void *p, size_t old, size_t size);
+void  omi_free(void *p, size_t size);           /* p may be NULL                    */
+void *omi_alloc_aligned(size_t size);           /* 64-byte aligned: tensor data     */
+void  omi_free_aligned(void *p, size_t size);
+char *omi_strdup(const char *s);                /* freed with omi_strfree           */
+void  omi_strfree(char *s);
+/* Process-wide interned copy of s, never freed: names, module paths. NULL and raised when out of
+ * memory. Equal text gives the equal pointer. */
+const char *omi_intern(const char *s);
+
+#endif
