@@ -1,0 +1,82 @@
+/*
+ * op.h -- what every operator file uses: the ids and attribute structs of ops.def, and the checks that
+ * begin an operator.
+ *
+ * An operator is: OMI_ENTER, checks, result tensor, one call into compute/, and omi_record as its last
+ * act; its backward stands beside it. Same-shape reshape, contiguous of contiguous, full slice, expand to
+ * the same shape and dropout in eval return the same handle by omi_file (CD-2), without a record.
+ *
+ * Needs: autograd, compute.  Used by: ops, trace.
+ */
+#ifndef OM_OPS_OP_H
+#define OM_OPS_OP_H
+
+#include "autograd/record.h"
+#include "onemodel/autograd.h"
+#include "onemodel/ops.h"
+
+enum om_op_id {
+#define OM_OP(name, ID, in_min, in_max, out_min, out_max, raw, res) OM_OP_##ID,
+#include "ops/ops.def"
+#undef OM_OP
+    OM_OP_COUNT
+};
+
+#define OM_I(x) int64_t x;
+#define OM_F(x) float x;
+#define OM_D(x) double x;
+#define OM_L(x) om_list x;
+#define OM_NONE uint8_t none_;
+#define OM_OP(name, ID, in_min, in_max, out_min, out_max, raw, res)                                \
+    typedef struct om_##name##_raw {                                                               \
+        raw                                                                                        \
+    } om_##name##_raw;                                                                             \
+    typedef struct om_##name##_res {                                                               \
+        res                                                                                        \
+    } om_##name##_res;
+#include "ops/ops.def"
+#undef OM_OP
+#undef OM_I
+#undef OM_F
+#undef OM_D
+#undef OM_L
+#undef OM_NONE
+
+/* Views of an attribute struct for dumps and comparison: calls visit once per field. */
+typedef enum om_field_kind { OM_FIELD_INT, OM_FIELD_FLOAT, OM_FIELD_DOUBLE, OM_FIELD_LIST } om_field_kind;
+typedef void (*om_field_fn)(void *ctx, const char *name, om_field_kind kind, int64_t count,
+                            const void *values);
+void        omi_visit_raw(om_op op, const void *raw, om_field_fn visit, void *ctx);
+const char *omi_op_name(om_op op); /* "relu" */
+typedef struct om_op_arity {
+    int in_min, in_max, out_min, out_max; /* 255: any */
+} om_op_arity;
+om_op_arity omi_op_arity(om_op op);
+
+/* ---- checks: raise and return false (NULL) ------------------------------------------------------ */
+
+/* Every tensor argument: no pending error, not NULL, strided layout, on its own thread. */
+bool omi_args1(om_tensor *x);
+bool omi_args2(om_tensor *a, om_tensor *b);
+bool omi_need_dtype(om_tensor *x, uint32_t dtypes); /* bits by OMI_TYPE_* */
+enum {
+    OMI_TYPE_F32   = 1,
+    OMI_TYPE_F64   = 2,
+    OMI_TYPE_I64   = 4,
+    OMI_TYPE_I32   = 8,
+    OMI_TYPE_U8    = 16,
+    OMI_TYPE_BOOL  = 32,
+    OMI_TYPE_FLOAT = 3,
+    OMI_TYPE_INT   = 4 + 8 + 16,
+    OMI_TYPE_NUM   = 31,
+    OMI_TYPE_ALL   = 63,
+    OMI_TYPE_INDEX = 12
+};
+bool omi_same_dtype(om_tensor *a, om_tensor *b);
+/* Broadcast shape of a and b; raises OM_ERR_SHAPE naming both. */
+bool omi_broadcast_shape(om_tensor *a, om_tensor *b, int *rank, int64_t *shape);
+/* U(g): sums g over the axes that broadcasting added or stretched, back to the given shape. g itself
+ * when nothing to sum. Scoped; no record. */
+om_tensor *omi_unbroadcast(om_tensor *g, int rank, const int64_t *shape);
+
+#endif
