@@ -1,10 +1,11 @@
 /*
- * op.h -- what every operator file uses: the ids and attribute structs of ops.def, and the checks that
- * begin an operator.
+ * op.h -- what every operator file uses: the ids and attribute structs of ops.def, and the checks
+ * that begin an operator.
  *
- * An operator is: OMI_ENTER, checks, result tensor, one call into compute/, and omi_record as its last
- * act; its backward stands beside it. Same-shape reshape, contiguous of contiguous, full slice, expand to
- * the same shape and dropout in eval return the same handle by omi_file (CD-2), without a record.
+ * An operator is: OMI_ENTER, checks, result tensor, one call into compute/, and omi_record as its
+ * last act; its backward stands beside it. Same-shape reshape, contiguous of contiguous, full
+ * slice, expand to the same shape and dropout in eval return the same handle by omi_file (CD-2),
+ * without a record.
  *
  * Needs: autograd, compute.  Used by: ops, trace.
  */
@@ -12,6 +13,7 @@
 #define OM_OPS_OP_H
 
 #include "autograd/record.h"
+#include "base/alloc.h"
 #include "onemodel/autograd.h"
 #include "onemodel/ops.h"
 
@@ -43,21 +45,28 @@ enum om_op_id {
 #undef OM_NONE
 
 /* Views of an attribute struct for dumps and comparison: calls visit once per field. */
-typedef enum om_field_kind { OM_FIELD_INT, OM_FIELD_FLOAT, OM_FIELD_DOUBLE, OM_FIELD_LIST } om_field_kind;
+typedef enum om_field_kind {
+    OM_FIELD_INT,
+    OM_FIELD_FLOAT,
+    OM_FIELD_DOUBLE,
+    OM_FIELD_LIST
+} om_field_kind;
 typedef void (*om_field_fn)(void *ctx, const char *name, om_field_kind kind, int64_t count,
                             const void *values);
-void        omi_visit_raw(om_op op, const void *raw, om_field_fn visit, void *ctx);
+void omi_visit_raw(om_op op, const void *raw, om_field_fn visit, void *ctx);
 const char *omi_op_name(om_op op); /* "relu" */
 typedef struct om_op_arity {
     int in_min, in_max, out_min, out_max; /* 255: any */
 } om_op_arity;
 om_op_arity omi_op_arity(om_op op);
 
-/* ---- checks: raise and return false (NULL) ------------------------------------------------------ */
+/* ---- checks: raise and return false (NULL) ------------------------------------------------------
+ */
 
 /* Every tensor argument: no pending error, not NULL, strided layout, on its own thread. */
 bool omi_args1(om_tensor *x);
 bool omi_args2(om_tensor *a, om_tensor *b);
+bool omi_arg(om_tensor *t, const char *what); /* one argument, under the name it has in ops.h */
 bool omi_need_dtype(om_tensor *x, uint32_t dtypes); /* bits by OMI_TYPE_* */
 enum {
     OMI_TYPE_F32   = 1,
@@ -72,11 +81,24 @@ enum {
     OMI_TYPE_ALL   = 63,
     OMI_TYPE_INDEX = 12
 };
+uint32_t omi_type_bit(om_dtype t);
 bool omi_same_dtype(om_tensor *a, om_tensor *b);
 /* Broadcast shape of a and b; raises OM_ERR_SHAPE naming both. */
 bool omi_broadcast_shape(om_tensor *a, om_tensor *b, int *rank, int64_t *shape);
-/* U(g): sums g over the axes that broadcasting added or stretched, back to the given shape. g itself
- * when nothing to sum. Scoped; no record. */
+/* U(g): sums g over the axes that broadcasting added or stretched, back to the given shape. g
+ * itself when nothing to sum. Scoped; no record. */
 om_tensor *omi_unbroadcast(om_tensor *g, int rank, const int64_t *shape);
+/* The same, to the shape of input i. */
+om_tensor *omi_unbroadcast_to(om_tensor *g, const om_record *r, uint32_t i);
+
+/* Workspace of one kernel call: on the stack when small. get raises when memory is out; put always.
+ */
+typedef struct omi_work {
+    void *data;
+    size_t bytes;
+    _Alignas(OM_ALIGN) char small[1024];
+} omi_work;
+bool omi_work_get(omi_work *w, size_t bytes);
+void omi_work_put(omi_work *w);
 
 #endif
