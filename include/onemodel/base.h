@@ -157,6 +157,10 @@ typedef void (*om_log_fn)(void *ctx, om_log_level level, const char *message);
 /* The library never prints; it calls fn for messages up to level. NULL: no log. */
 OM_API void om_set_log(om_log_fn fn, void *ctx, om_log_level level);
 
+/* Receives text from functions that write some: n bytes, no NUL. A non-zero return stops them with
+ * OM_ERR_CANCELLED. */
+typedef int (*om_write_fn)(void *ctx, const char *text, size_t n);
+
 /* ---- element types, used by tensors, graphs and sessions -------------------------------- */
 
 /* The numbers are ONNX's TensorProto.DataType. */

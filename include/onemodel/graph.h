@@ -94,8 +94,7 @@ OM_API const char *om_graph_meta(const om_graph *g, const char *key);
  * the graph, else OM_ERR_STATE. */
 OM_API om_status om_graph_set_meta(om_graph *g, const char *key, const char *value);
 
-/* Writes the graph as text, one node a line, to write(ctx, text, n); a non-zero return stops it. */
-typedef int (*om_write_fn)(void *ctx, const char *text, size_t n);
+/* Writes the graph as text, one node a line. */
 OM_API om_status om_graph_dump(const om_graph *g, om_write_fn write, void *ctx);
 
 #ifdef __cplusplus
