@@ -1,10 +1,10 @@
 /*
  * record.h -- what an operator leaves behind (CD-5 to CD-9), and the one exit of every operator.
  *
- * omi_record is always called, last. It gives the call to the tracer when an input is traced, else keeps a
- * record when an input needs a gradient, else does nothing. `raw` is what the caller wrote (-1 in a
- * reshape, an open slice end): lowering reads it; `res` is what the kernel used: backward reads it. Both
- * are structs declared in ops/ops.def.
+ * omi_record is always called, last. It gives the call to the tracer when an input is traced, else
+ * keeps a record when an input needs a gradient, else does nothing. `raw` is what the caller wrote
+ * (-1 in a reshape, an open slice end): lowering reads it; `res` is what the kernel used: backward
+ * reads it. Both are structs declared in ops/ops.def.
  *
  * Needs: tensor.  Used by: autograd, ops, trace.
  */
@@ -22,7 +22,7 @@ typedef int32_t om_op; /* OM_OP_RELU ...: autograd does not know the list, see o
 
 /* A list of integers inside raw or res; copied behind the record. */
 typedef struct om_list {
-    int64_t        n;
+    int64_t n;
     const int64_t *v;
 } om_list;
 
@@ -32,49 +32,49 @@ typedef om_status (*om_backward_fn)(const om_record *r, om_tensor *const *dy, om
 
 typedef struct om_edge {
     om_tensor *t; /* strong; NULL: absent */
-    uint64_t   version;
+    uint64_t version;
 } om_edge;
 typedef struct om_out {
     uint64_t id;
-    uint8_t  dtype, rank;
-    int64_t  shape[OM_MAX_RANK];
+    uint8_t dtype, rank;
+    int64_t shape[OM_MAX_RANK];
 } om_out;
 typedef struct om_saved {
     om_tensor *t; /* detached alias of an output, strong */
-    uint64_t   version;
+    uint64_t version;
 } om_saved;
 
 struct om_record {
     _Atomic uint32_t refs;
-    int32_t          op;
-    uint8_t          used; /* backward ran and freed what was saved */
-    uint32_t         n_out, n_in, save_mask;
-    size_t           bytes; /* of the allocation */
-    om_backward_fn   backward;
-    om_site          site;
-    om_edge         *in;
-    om_out          *out;
-    om_saved        *saved; /* n_out entries, t NULL where not saved */
-    const void      *raw, *res;
-    void            *extra; /* state of custom operators, freed by extra_free */
+    int32_t op;
+    uint8_t used; /* backward ran and freed what was saved */
+    uint32_t n_out, n_in, save_mask;
+    size_t bytes; /* of the allocation */
+    om_backward_fn backward;
+    om_site site;
+    om_edge *in;
+    om_out *out;
+    om_saved *saved; /* n_out entries, t NULL where not saved */
+    const void *raw, *res;
+    void *extra; /* state of custom operators, freed by extra_free */
     void (*extra_free)(void *extra);
 };
 
 /* The arguments of omi_record, as the tracer sees them. */
 typedef struct om_call {
-    om_op             op;
-    const char       *name; /* "om_relu": the operator, for messages */
-    const void       *raw, *res;
-    uint32_t          n_in, n_out, save_mask;
+    om_op op;
+    const char *name; /* "om_relu": the operator, for messages */
+    const void *raw, *res;
+    uint32_t n_in, n_out, save_mask;
     om_tensor *const *in;
-    om_tensor       **out;
-    om_backward_fn    backward;
-    void             *extra;
+    om_tensor **out;
+    om_backward_fn backward;
+    void *extra;
     void (*extra_free)(void *extra);
 } om_call;
 
-/* The exit. On success out[] is as given or (while tracing an alias) replaced. On failure everything is
- * left to the scope. Returns OM_OK or the pending status. */
+/* The exit. On success out[] is as given or (while tracing an alias) replaced. On failure
+ * everything is left to the scope. Returns OM_OK or the pending status. */
 om_status omi_record(const om_call *call);
 /* For one output: y, or NULL when raised. */
 om_tensor *omi_record1(om_op op, const void *raw, const void *res, uint32_t n_in,
@@ -82,28 +82,24 @@ om_tensor *omi_record1(om_op op, const void *raw, const void *res, uint32_t n_in
                        uint32_t save_mask);
 
 /* For backward functions. */
-bool       omi_needs(const om_record *r, uint32_t i);   /* input i wants a gradient            */
-om_tensor *omi_saved_in(const om_record *r, uint32_t i);  /* version already checked by the engine */
+bool omi_needs(const om_record *r, uint32_t i);          /* input i wants a gradient            */
+om_tensor *omi_saved_in(const om_record *r, uint32_t i); /* version already checked by the engine */
 om_tensor *omi_saved_out(const om_record *r, uint32_t i);
 const int64_t *omi_in_shape(const om_record *r, uint32_t i, int *rank);
-void       omi_record_release(om_record *r); /* iterative */
+void omi_record_release(om_record *r); /* iterative */
 
-/* Registered by ops: size of raw and res and their lists for an op, so records can deep-copy them. */
+/* Registered by ops: size of raw and res and their lists for an op, so records can deep-copy them.
+ */
 typedef struct om_op_layout {
     const char *name;
-    size_t      raw_bytes, res_bytes;
-    uint16_t    raw_lists[4], res_lists[4]; /* offsets of om_list members + 1; 0 ends */
+    size_t raw_bytes, res_bytes;
+    uint16_t raw_lists[4], res_lists[4]; /* offsets of om_list members + 1; 0 ends */
 } om_op_layout;
 const om_op_layout *omi_op_layout(om_op op); /* defined by ops/op.c */
 
 /* Grad mode without the seam (CD-12): optimizers, initialisers, backward. */
-bool omi_no_grad(void);          /* turns recording off, returns the mode before */
+bool omi_no_grad(void); /* turns recording off, returns the mode before */
 void omi_grad_restore(bool was);
 extern OM_TLS bool omi_grad_off;
-
-/* Leaf gradients. */
-struct om_grad_slot {
-    om_tensor *grad; /* strong, NULL when cleared */
-};
 
 #endif

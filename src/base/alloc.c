@@ -1,5 +1,11 @@
 /*
- * alloc.c -- allocation with statistics and a cap; interned strings.
+ * alloc.c -- allocation with statistics and a cap; a per-thread cache of small blocks; interned
+ * strings.
+ *
+ * An eager operator on four elements allocates a tensor, a storage and a buffer, so small blocks
+ * are kept in per-thread lists by size. Frees name their size, which makes a list index of it.
+ * Cached blocks stay counted; om_trim gives them back. With a caller's allocator, and under the
+ * address sanitizer, every call reaches the allocator.
  *
  * Counters are relaxed atomics: they are statistics, and the cap may be passed by one block per
  * thread for a moment, never by more.
@@ -30,16 +36,30 @@ static void *default_alloc(void *ctx, void *p, size_t old, size_t size, size_t a
 }
 
 static om_alloc_fn alloc_fn = default_alloc;
-static void       *alloc_ctx;
+static void *alloc_ctx;
+
+#ifndef __has_feature
+#    define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#    define CACHE_DEFAULT false
+#else
+#    define CACHE_DEFAULT true
+#endif
+static bool cache_on = CACHE_DEFAULT;
 
 om_status om_set_allocator(om_alloc_fn fn, void *ctx) {
     OMI_ENTER("om_set_allocator");
+    om_trim();
     if (atomic_load(&blocks_now) != 0)
-        return omi_fail(OM_ERR_STATE,
-                        "%lld blocks are still allocated; release everything and call om_trim first",
-                        (long long)atomic_load(&blocks_now));
+        return omi_fail(
+            OM_ERR_STATE,
+            "%lld blocks are still allocated; release everything and call om_trim first",
+            (long long)atomic_load(&blocks_now));
     alloc_fn  = fn ? fn : default_alloc;
     alloc_ctx = ctx;
+    cache_on  = CACHE_DEFAULT && !fn;
     return OM_OK;
 }
 
@@ -50,8 +70,12 @@ void om_memory(om_memory_stats *out) {
     out->limit  = atomic_load(&bytes_limit);
 }
 
-void om_memory_reset_peak(void) { atomic_store(&bytes_peak, atomic_load(&bytes_now)); }
-void om_set_memory_limit(int64_t bytes) { atomic_store(&bytes_limit, bytes < 0 ? 0 : bytes); }
+void om_memory_reset_peak(void) {
+    atomic_store(&bytes_peak, atomic_load(&bytes_now));
+}
+void om_set_memory_limit(int64_t bytes) {
+    atomic_store(&bytes_limit, bytes < 0 ? 0 : bytes);
+}
 
 static void count(int64_t bytes, int64_t blocks) {
     int64_t now = atomic_fetch_add_explicit(&bytes_now, bytes, memory_order_relaxed) + bytes;
@@ -84,26 +108,122 @@ static void put(void *p, size_t size, size_t align) {
     count(-(int64_t)size, -1);
 }
 
-void *omi_alloc(size_t size) { return get(NULL, 0, size, 16); }
+/* ---- the cache: lists[0] holds 16-byte aligned blocks in steps of 16, lists[1] 64-byte ones
+ * -------- */
+
+#define CLASSES   64
+#define PER_CLASS 64
+
+typedef struct block {
+    struct block *next;
+} block;
+typedef struct cache {
+    block *head[2][CLASSES];
+    uint8_t held[2][CLASSES];
+    bool hooked;
+} cache;
+
+static OM_TLS cache thread_cache;
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+static size_t step_of(int kind) {
+    return kind ? OM_ALIGN : 16;
+}
+
+void om_trim(void) {
+    cache *c = &thread_cache;
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0; i < CLASSES; i++) {
+            for (block *b = c->head[kind][i], *next; b; b = next) {
+                next = b->next;
+                put(b, step_of(kind) * (size_t)(i + 1), step_of(kind));
+            }
+            c->head[kind][i] = NULL;
+            c->held[kind][i] = 0;
+        }
+}
+
+static void trim_at_exit(void *unused) {
+    (void)unused;
+    thread_cache.hooked = false; // what later destructors free is trimmed in the next round
+    om_trim();
+}
+static void make_exit_key(void) {
+    pthread_key_create(&exit_key, trim_at_exit);
+}
+
+static void hook_exit(cache *c) {
+    pthread_once(&exit_once, make_exit_key);
+    pthread_setspecific(exit_key, c);
+    c->hooked = true;
+}
+
+OM_INLINE void *take(size_t size, int kind) {
+    size_t step = kind ? OM_ALIGN : 16, i = size ? (size - 1) / step : 0;
+    if (OM_UNLIKELY(i >= CLASSES || !cache_on)) return get(NULL, 0, size, step);
+    cache *c = &thread_cache;
+    block *b = c->head[kind][i];
+    if (OM_UNLIKELY(!b)) return get(NULL, 0, step * (i + 1), step);
+    c->head[kind][i] = b->next;
+    c->held[kind][i]--;
+    return b;
+}
+
+OM_INLINE void give(void *p, size_t size, int kind) {
+    size_t step = kind ? OM_ALIGN : 16, i = size ? (size - 1) / step : 0;
+    if (OM_UNLIKELY(i >= CLASSES || !cache_on)) {
+        put(p, size, step);
+        return;
+    }
+    if (!p) return;
+    cache *c = &thread_cache;
+    if (OM_UNLIKELY(c->held[kind][i] == PER_CLASS)) {
+        put(p, step * (i + 1), step);
+        return;
+    }
+    if (OM_UNLIKELY(!c->hooked)) hook_exit(c);
+    block *b         = p;
+    b->next          = c->head[kind][i];
+    c->head[kind][i] = b;
+    c->held[kind][i]++;
+}
+
+void *omi_alloc(size_t size) {
+    return take(size, 0);
+}
 
 void *omi_calloc(size_t size) {
-    void *p = get(NULL, 0, size, 16);
+    void *p = take(size, 0);
     if (p) memset(p, 0, size);
     return p;
 }
 
 void *omi_realloc(void *p, size_t old, size_t size) {
     if (!p) return omi_alloc(size);
-    return get(p, old ? old : 1, size, 16);
+    bool cached =
+        cache_on && ((old ? old - 1 : 0) / 16 < CLASSES || (size ? size - 1 : 0) / 16 < CLASSES);
+    if (!cached) return get(p, old ? old : 1, size, 16);
+    void *q = omi_alloc(size);
+    if (!q) return NULL;
+    memcpy(q, p, old < size ? old : size);
+    omi_free(p, old);
+    return q;
 }
 
-void  omi_free(void *p, size_t size) { put(p, size, 16); }
-void *omi_alloc_aligned(size_t size) { return get(NULL, 0, size, OM_ALIGN); }
-void  omi_free_aligned(void *p, size_t size) { put(p, size, OM_ALIGN); }
+void omi_free(void *p, size_t size) {
+    give(p, size, 0);
+}
+void *omi_alloc_aligned(size_t size) {
+    return take(size, 1);
+}
+void omi_free_aligned(void *p, size_t size) {
+    give(p, size, 1);
+}
 
 char *omi_strdup(const char *s) {
     size_t n = strlen(s) + 1;
-    char  *p = omi_alloc(n);
+    char *p  = omi_alloc(n);
     if (p) memcpy(p, s, n);
     return p;
 }
@@ -116,10 +236,10 @@ void omi_strfree(char *s) {
 
 typedef struct word {
     struct word *next;
-    char         text[];
+    char text[];
 } word;
 
-static word           *words[1024];
+static word *words[1024];
 static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
 
 const char *omi_intern(const char *s) {

@@ -11,7 +11,7 @@
 
 struct omi_arena_chunk {
     omi_arena_chunk *next;
-    size_t           size; /* of the whole block */
+    size_t size; /* of the whole block */
 };
 
 #define HEAD ((sizeof(omi_arena_chunk) + 15) & ~(size_t)15)
@@ -25,7 +25,8 @@ static bool grow(om_arena *a, size_t size) {
     if (a->cap && want > a->cap - (a->total < a->cap ? a->total : a->cap)) {
         want = need;
         if (a->total > a->cap || want > a->cap - a->total) {
-            omi_fail(OM_ERR_LIMIT, "more than %zu bytes are needed, which is the limit set", a->cap);
+            omi_fail(OM_ERR_LIMIT, "more than %zu bytes are needed, which is the limit set",
+                     a->cap);
             return false;
         }
     }
@@ -65,7 +66,7 @@ char *omi_arena_printf(om_arena *a, const char *fmt, ...) {
     va_list ap, ap2;
     va_start(ap, fmt);
     va_copy(ap2, ap);
-    int   n = vsnprintf(NULL, 0, fmt, ap);
+    int n   = vsnprintf(NULL, 0, fmt, ap);
     char *p = n < 0 ? NULL : omi_arena_alloc(a, (size_t)n + 1);
     if (p) vsnprintf(p, (size_t)n + 1, fmt, ap2);
     va_end(ap);

@@ -10,7 +10,7 @@
 typedef struct omi_arena_chunk omi_arena_chunk;
 typedef struct om_arena {
     omi_arena_chunk *chunk;
-    size_t           used, total, cap; /* cap 0: none */
+    size_t used, total, cap; /* cap 0: none */
 } om_arena;
 
 /* 16-byte aligned and zeroed; NULL and raised (OM_ERR_NOMEM, or OM_ERR_LIMIT past the cap). */
@@ -18,6 +18,6 @@ void *omi_arena_alloc(om_arena *a, size_t size);
 void *omi_arena_array(om_arena *a, size_t n, size_t size); /* checks n * size */
 char *omi_arena_strndup(om_arena *a, const char *s, size_t n);
 char *omi_arena_printf(om_arena *a, const char *fmt, ...) OM_PRINTF(2, 3);
-void  omi_arena_clear(om_arena *a);
+void omi_arena_clear(om_arena *a);
 
 #endif

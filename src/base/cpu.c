@@ -30,7 +30,9 @@ om_isa omi_isa(void) {
     return (om_isa)isa;
 }
 
-om_isa om_get_isa(void) { return omi_isa(); }
+om_isa om_get_isa(void) {
+    return omi_isa();
+}
 
 const char *om_isa_name(om_isa isa) {
     static const char *const names[] = {"scalar", "avx2", "avx512"};
@@ -43,7 +45,8 @@ om_status om_set_isa(om_isa isa) {
         return omi_fail(OM_ERR_UNSUPPORTED, "this machine has no %s", om_isa_name(isa));
     int now = atomic_load(&chosen);
     if (now >= 0 && now != (int)isa)
-        return omi_fail(OM_ERR_STATE, "kernels already run with %s; set the cap before the first one",
+        return omi_fail(OM_ERR_STATE,
+                        "kernels already run with %s; set the cap before the first one",
                         om_isa_name((om_isa)now));
     atomic_store(&cap, (int)isa);
     return OM_OK;
@@ -51,9 +54,9 @@ om_status om_set_isa(om_isa isa) {
 
 /* "512M", "2G", "4096": bytes. */
 static bool parse_bytes(const char *s, int64_t *out) {
-    char     *end;
-    long long v    = strtoll(s, &end, 10);
-    int       bits = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    char *end;
+    long long v = strtoll(s, &end, 10);
+    int bits    = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     if (bits) end++;
     if (end == s || *end || v < 0 || v > (INT64_MAX >> bits)) return false;
     *out = (int64_t)v << bits;
@@ -64,26 +67,28 @@ om_status om_config_from_env(void) {
     OMI_ENTER("om_config_from_env");
     const char *isa = getenv("ONEMODEL_ISA"), *threads = getenv("ONEMODEL_THREADS");
     const char *memory = getenv("ONEMODEL_MEMORY_LIMIT");
-    int64_t     bytes  = 0;
+    int64_t bytes      = 0;
     if (isa) {
         int k = 0;
         while (k <= OM_ISA_AVX512 && strcmp(isa, om_isa_name((om_isa)k)) != 0)
             k++;
         if (k > OM_ISA_AVX512)
-            return omi_fail(OM_ERR_ARG, "ONEMODEL_ISA is '%s'; scalar, avx2 or avx512 are known", isa);
+            return omi_fail(OM_ERR_ARG, "ONEMODEL_ISA is '%s'; scalar, avx2 or avx512 are known",
+                            isa);
         OM_TRY(om_set_isa((om_isa)k));
     }
     if (threads) {
         char *end;
-        long  n = strtol(threads, &end, 10);
+        long n = strtol(threads, &end, 10);
         if (end == threads || *end || n < 0 || n > 256)
-            return omi_fail(OM_ERR_ARG, "ONEMODEL_THREADS is '%s'; a number from 0 to 256 is wanted",
-                            threads);
+            return omi_fail(OM_ERR_ARG,
+                            "ONEMODEL_THREADS is '%s'; a number from 0 to 256 is wanted", threads);
         OM_TRY(om_set_threads((int)n));
     }
     if (memory) {
         if (!parse_bytes(memory, &bytes))
-            return omi_fail(OM_ERR_ARG, "ONEMODEL_MEMORY_LIMIT is '%s'; write bytes, or 512M", memory);
+            return omi_fail(OM_ERR_ARG, "ONEMODEL_MEMORY_LIMIT is '%s'; write bytes, or 512M",
+                            memory);
         om_set_memory_limit(bytes);
     }
     return OM_OK;

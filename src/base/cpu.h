@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 
-/* The instruction set kernels use: the best the machine has under the cap. The first call fixes it. */
+/* The instruction set kernels use: the best the machine has under the cap. The first call fixes it.
+ */
 om_isa omi_isa(void);
 /* What the machine has, regardless of the cap. */
 om_isa omi_isa_best(void);

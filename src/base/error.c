@@ -12,38 +12,40 @@
 #define MODULE_DEPTH 64
 
 OM_TLS omi_frame *omi_frames;
-OM_TLS om_status  omi_pending_status;
+OM_TLS om_status omi_pending_status;
 
-static OM_TLS om_error    pending;
+static OM_TLS om_error pending;
 static OM_TLS const char *here_file;
-static OM_TLS int         here_line;
+static OM_TLS int here_line;
 static OM_TLS const char *module_stack[MODULE_DEPTH];
-static OM_TLS int         module_depth;
+static OM_TLS int module_depth;
 
-static bool         exit_on_error;
-static om_error_fn  on_error;
-static void        *on_error_ctx;
-static om_log_fn    log_fn;
-static void        *log_ctx;
+static bool exit_on_error;
+static om_error_fn on_error;
+static void *on_error_ctx;
+static om_log_fn log_fn;
+static void *log_ctx;
 static om_log_level log_level;
 
 const char *om_status_name(om_status s) {
     static const char *const names[] = {
-        "OM_OK",           "OM_ERR_NOMEM",     "OM_ERR_ARG",   "OM_ERR_SHAPE", "OM_ERR_DTYPE",
-        "OM_ERR_LAYOUT",   "OM_ERR_STATE",     "OM_ERR_VALUE", "OM_ERR_TRACE", "OM_ERR_UNSUPPORTED",
-        "OM_ERR_MALFORMED", "OM_ERR_LIMIT",    "OM_ERR_IO",    "OM_ERR_CANCELLED",
-        "OM_ERR_INTERNAL"};
+        "OM_OK",        "OM_ERR_NOMEM",       "OM_ERR_ARG",       "OM_ERR_SHAPE",
+        "OM_ERR_DTYPE", "OM_ERR_LAYOUT",      "OM_ERR_STATE",     "OM_ERR_VALUE",
+        "OM_ERR_TRACE", "OM_ERR_UNSUPPORTED", "OM_ERR_MALFORMED", "OM_ERR_LIMIT",
+        "OM_ERR_IO",    "OM_ERR_CANCELLED",   "OM_ERR_INTERNAL"};
     return (unsigned)s < OM_COUNT(names) ? names[s] : "OM_ERR_UNKNOWN";
 }
 
 const char *om_trace_kind_name(om_trace_kind k) {
-    static const char *const names[] = {"None",      "UnsupportedOperation", "DataDependent",
-                                        "InPlaceMutation", "NoGradInTrace",  "SymbolicShape",
-                                        "InvalidUsage"};
+    static const char *const names[] = {
+        "None",          "UnsupportedOperation", "DataDependent", "InPlaceMutation",
+        "NoGradInTrace", "SymbolicShape",        "InvalidUsage"};
     return (unsigned)k < OM_COUNT(names) ? names[k] : "Unknown";
 }
 
-om_status om_pending(void) { return omi_pending_status; }
+om_status om_pending(void) {
+    return omi_pending_status;
+}
 
 om_status om_catch(om_error *out) {
     om_status s = omi_pending_status;
@@ -57,7 +59,9 @@ om_status om_catch(om_error *out) {
     return s;
 }
 
-void om_exit_on_error(bool on) { exit_on_error = on; }
+void om_exit_on_error(bool on) {
+    exit_on_error = on;
+}
 
 void om_on_error(om_error_fn fn, void *ctx) {
     on_error     = fn;
@@ -77,7 +81,7 @@ void om_set_log(om_log_fn fn, void *ctx, om_log_level level) {
 
 void omi_log(om_log_level level, const char *fmt, ...) {
     if (!log_fn || level > log_level) return;
-    char    text[512];
+    char text[512];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
@@ -106,11 +110,19 @@ void omi_module_pop(void) {
     if (module_depth > 0) module_depth--;
 }
 
-const char *omi_module_path(void) { return module_depth ? module_stack[module_depth - 1] : NULL; }
-int         omi_module_depth(void) { return module_depth; }
-void        omi_module_reset(int depth) { module_depth = depth; }
+const char *omi_module_path(void) {
+    return module_depth ? module_stack[module_depth - 1] : NULL;
+}
+int omi_module_depth(void) {
+    return module_depth;
+}
+void omi_module_reset(int depth) {
+    module_depth = depth;
+}
 
-void omi_error_break(void) { __asm__ volatile(""); }
+void omi_error_break(void) {
+    __asm__ volatile("");
+}
 
 /* "prog+0x1a2f": what addr2line needs, and the only thing known of a caller without OM_HERE. */
 static void describe_site(const om_site *s, char *out, size_t n) {

@@ -11,7 +11,7 @@
 #ifndef OM_BASE_ERROR_H
 #define OM_BASE_ERROR_H
 
-#include "base/compiler.h"
+#include "base/fpenv.h"
 #include "onemodel/base.h"
 
 /* Where a public call came from; copied into records and graph provenance. */
@@ -21,34 +21,43 @@ typedef struct om_site {
     const char *module;   /* interned state-dict path, or NULL       */
     const void *address;  /* return address into the caller          */
     const char *file;     /* from OM_HERE, or NULL                   */
-    int32_t     line;
+    int32_t line;
 } om_site;
 
 typedef struct omi_frame {
-    const char       *function;
-    const void       *address;
+    const char *function;
+    const void *address;
     struct omi_frame *up;
+    omi_fpenv fpenv; /* the caller's, kept by the outermost frame */
 } omi_frame;
 
 extern OM_TLS omi_frame *omi_frames;
 
-OM_INLINE void omi_frame_pop(omi_frame *f) { omi_frames = f->up; }
+/* The outermost frame also holds the floating-point control word of AR-1.3 for the whole call. */
+OM_INLINE omi_frame *omi_frame_push(omi_frame *f) {
+    if (!f->up) f->fpenv = omi_fp_enter();
+    return f;
+}
+OM_INLINE void omi_frame_pop(omi_frame *f) {
+    omi_frames = f->up;
+    if (!f->up) omi_fp_leave(f->fpenv);
+}
 
 /* Names the public function that runs until the end of the enclosing block. */
 #define OMI_ENTER(name)                                                                            \
     omi_frame omi_frame_ __attribute__((cleanup(omi_frame_pop), unused)) = {                       \
-        (name), __builtin_return_address(0), omi_frames};                                          \
-    omi_frames = &omi_frame_
+        .function = (name), .address = __builtin_return_address(0), .up = omi_frames};             \
+    omi_frames = omi_frame_push(&omi_frame_)
 
 /* The site of the public call that runs now. */
 om_site omi_site(void);
 
 /* Module path stack; paths are interned by the caller. Push fails with OM_ERR_LIMIT at depth 64. */
-om_status   omi_module_push(const char *path);
-void        omi_module_pop(void);
+om_status omi_module_push(const char *path);
+void omi_module_pop(void);
 const char *omi_module_path(void); /* NULL outside any module */
-int         omi_module_depth(void);
-void        omi_module_reset(int depth);
+int omi_module_depth(void);
+void omi_module_reset(int depth);
 
 /* Raise: record the error unless one is pending, and return the pending status. */
 om_status omi_fail(om_status s, const char *fmt, ...) OM_PRINTF(2, 3) OM_COLD;
@@ -59,7 +68,9 @@ void omi_error_break(void);
 
 /* True while an error is pending on this thread: operators and commands do nothing. */
 extern OM_TLS om_status omi_pending_status;
-OM_INLINE bool          omi_failed(void) { return OM_UNLIKELY(omi_pending_status != OM_OK); }
+OM_INLINE bool omi_failed(void) {
+    return OM_UNLIKELY(omi_pending_status != OM_OK);
+}
 
 void omi_log(om_log_level level, const char *fmt, ...) OM_PRINTF(2, 3);
 

@@ -26,7 +26,7 @@ void *omi_map_get(const om_map *m, uint64_t key) {
 
 bool omi_map_set(om_map *m, uint64_t key, void *value) {
     if (m->n * 4 >= m->cap * 3) {
-        size_t       cap   = m->cap ? m->cap * 2 : 16;
+        size_t cap         = m->cap ? m->cap * 2 : 16;
         om_map_slot *slots = omi_calloc(cap * sizeof *slots);
         if (!slots) return false;
         for (size_t i = 0; i < m->cap; i++)
@@ -66,7 +66,7 @@ void *omi_strmap_get(const om_strmap *m, const char *key, size_t len) {
 
 bool omi_strmap_set(om_strmap *m, const char *key, size_t len, void *value) {
     if (m->n * 4 >= m->cap * 3) {
-        size_t          cap   = m->cap ? m->cap * 2 : 16;
+        size_t cap            = m->cap ? m->cap * 2 : 16;
         om_strmap_slot *slots = omi_calloc(cap * sizeof *slots);
         if (!slots) return false;
         for (size_t i = 0; i < m->cap; i++)

@@ -9,11 +9,11 @@
 
 typedef struct om_map_slot {
     uint64_t key;
-    void    *value; /* NULL: empty */
+    void *value; /* NULL: empty */
 } om_map_slot;
 typedef struct om_map {
     om_map_slot *slots;
-    size_t       n, cap;
+    size_t n, cap;
 } om_map;
 
 void *omi_map_get(const om_map *m, uint64_t key);
@@ -24,16 +24,16 @@ void omi_map_free(om_map *m);
 /* Strings: keys are borrowed and must outlive the map. */
 typedef struct om_strmap_slot {
     const char *key;
-    size_t      len;
-    void       *value;
+    size_t len;
+    void *value;
 } om_strmap_slot;
 typedef struct om_strmap {
     om_strmap_slot *slots;
-    size_t          n, cap;
+    size_t n, cap;
 } om_strmap;
 
 void *omi_strmap_get(const om_strmap *m, const char *key, size_t len);
-bool  omi_strmap_set(om_strmap *m, const char *key, size_t len, void *value);
-void  omi_strmap_free(om_strmap *m);
+bool omi_strmap_set(om_strmap *m, const char *key, size_t len, void *value);
+void omi_strmap_free(om_strmap *m);
 
 #endif

@@ -31,10 +31,12 @@ void omi_str_add(om_str *s, const char *text, size_t n) {
     s->v[s->n] = 0;
 }
 
-void omi_str_puts(om_str *s, const char *text) { omi_str_add(s, text, strlen(text)); }
+void omi_str_puts(om_str *s, const char *text) {
+    omi_str_add(s, text, strlen(text));
+}
 
 void omi_str_printf(om_str *s, const char *fmt, ...) {
-    char    small[256];
+    char small[256];
     va_list ap, ap2;
     va_start(ap, fmt);
     va_copy(ap2, ap);

@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 
 typedef struct om_str {
-    char  *v; /* NUL-terminated once anything was appended */
+    char *v; /* NUL-terminated once anything was appended */
     size_t n, cap;
-    bool   failed;
+    bool failed;
 } om_str;
 
 void omi_str_add(om_str *s, const char *text, size_t n);

@@ -1,9 +1,9 @@
 /*
  * thread.c -- the pool, the cancel flag, and the caller's own parallel-for.
  *
- * One job at a time. A job is published under the lock with a new serial; sleeping threads wake, take
- * chunks from an atomic counter, and the last one to finish wakes the caller. Threads start at first
- * need; when one cannot be started the job simply has fewer workers.
+ * One job at a time. A job is published under the lock with a new serial; sleeping threads wake,
+ * take chunks from an atomic counter, and the last one to finish wakes the caller. Threads start at
+ * first need; when one cannot be started the job simply has fewer workers.
  */
 #include "base/thread.h"
 
@@ -23,35 +23,39 @@ int (*omi_thread_create)(void *, const void *, void *(*)(void *), void *) = real
 
 static struct pool {
     pthread_mutex_t lock;
-    pthread_cond_t  wake, done;
-    pthread_t       threads[MAX_WORKERS];
-    int             started; /* threads running, without the caller          */
-    int             wanted;  /* om_set_threads; 0 = not set                  */
-    bool            stop;
-    _Atomic int     busy;    /* a job is running                             */
-    uint64_t        serial;
-    omi_body        body;
-    void           *arg;
-    int64_t         n;
+    pthread_cond_t wake, done;
+    pthread_t threads[MAX_WORKERS];
+    int started; /* threads running, without the caller          */
+    int wanted;  /* om_set_threads; 0 = not set                  */
+    bool stop;
+    _Atomic int busy; /* a job is running                             */
+    uint64_t serial;
+    omi_body body;
+    void *arg;
+    int64_t n;
     _Atomic int64_t next;
-    int             slots;   /* workers that may still join this job         */
-    int             joined;  /* worker ids handed out, the caller has 0      */
-    int             active;  /* threads inside the job                       */
+    int slots;  /* workers that may still join this job         */
+    int joined; /* worker ids handed out, the caller has 0      */
+    int active; /* threads inside the job                       */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
 
 static om_parallel_for_fn user_fn;
-static void              *user_ctx;
+static void *user_ctx;
 
-static OM_TLS int        worker_cap;
-static OM_TLS bool       inside; /* running a chunk: nested jobs go inline */
+static OM_TLS int worker_cap;
+static OM_TLS bool inside; /* running a chunk: nested jobs go inline */
 static OM_TLS om_cancel *cancel;
 
 /* ---- cancel -------------------------------------------------------------------------------- */
 
-void om_set_cancel(om_cancel *c) { cancel = c; }
-bool omi_cancelled(void) { return cancel && __atomic_load_n(&cancel->raised, __ATOMIC_RELAXED); }
+void om_set_cancel(om_cancel *c) {
+    cancel = c;
+}
+bool omi_cancelled(void) {
+    return cancel && __atomic_load_n(&cancel->raised, __ATOMIC_RELAXED);
+}
 om_status omi_check_cancel(void) {
     return OM_UNLIKELY(omi_cancelled()) ? omi_fail(OM_ERR_CANCELLED, "the cancel flag was raised")
                                         : OM_OK;
@@ -61,7 +65,7 @@ om_status omi_check_cancel(void) {
 
 static int default_threads(void) {
     static _Atomic int cached;
-    int                n = atomic_load_explicit(&cached, memory_order_relaxed);
+    int n = atomic_load_explicit(&cached, memory_order_relaxed);
     if (!n) {
         long online = sysconf(_SC_NPROCESSORS_ONLN);
         n           = online < 1 ? 1 : online > MAX_WORKERS ? MAX_WORKERS : (int)online;
@@ -70,7 +74,9 @@ static int default_threads(void) {
     return n;
 }
 
-int om_threads(void) { return pool.wanted ? pool.wanted : default_threads(); }
+int om_threads(void) {
+    return pool.wanted ? pool.wanted : default_threads();
+}
 
 int omi_workers(void) {
     int n = om_threads();
@@ -122,11 +128,11 @@ static void *thread_main(void *unused) {
             pthread_cond_wait(&pool.wake, &pool.lock);
             continue;
         }
-        seen         = pool.serial;
+        seen          = pool.serial;
         omi_body body = pool.body;
-        void    *arg  = pool.arg;
-        int64_t  n    = pool.n;
-        int      id   = ++pool.joined;
+        void *arg     = pool.arg;
+        int64_t n     = pool.n;
+        int id        = ++pool.joined;
         pool.slots--;
         pool.active++;
         pthread_mutex_unlock(&pool.lock);
@@ -148,7 +154,9 @@ static void after_fork(void) {
     atomic_store(&pool.busy, 0);
 }
 
-static void install_fork_handler(void) { pthread_atfork(NULL, NULL, after_fork); }
+static void install_fork_handler(void) {
+    pthread_atfork(NULL, NULL, after_fork);
+}
 
 static void start_threads(int want) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -171,15 +179,15 @@ void omi_pool_stop(void) {
 }
 
 typedef struct user_job {
-    omi_body    body;
-    void       *arg;
+    omi_body body;
+    void *arg;
     _Atomic int next_worker;
 } user_job;
 
 /* A caller's parallel-for gives no worker numbers, so its chunks run on worker 0 only when it is
  * serial; jobs that index workspace get one worker each by taking the lock. */
 static pthread_mutex_t user_lock = PTHREAD_MUTEX_INITIALIZER;
-static void            user_body(void *arg, int64_t i) {
+static void user_body(void *arg, int64_t i) {
     user_job *j = arg;
     omi_fpenv e = omi_fp_enter();
     pthread_mutex_lock(&user_lock);

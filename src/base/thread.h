@@ -2,8 +2,8 @@
  * thread.h -- one process-wide pool that sleeps when idle (CD-23, AR-6).
  *
  * Work comes as n chunks whose borders depend on the shape only, so results cannot depend on how
- * many threads there are or which one takes a chunk. The caller always works too; a nested job, and a
- * job that finds the pool busy, runs inline. Every worker runs with the default floating-point
+ * many threads there are or which one takes a chunk. The caller always works too; a nested job, and
+ * a job that finds the pool busy, runs inline. Every worker runs with the default floating-point
  * control word (AR-1.3).
  */
 #ifndef OM_BASE_THREAD_H
@@ -24,7 +24,7 @@ int omi_set_worker_cap(int cap);
 void omi_pool_stop(void);
 
 /* True when the thread's cancel flag is raised; cheap enough for every operator and tile. */
-bool      omi_cancelled(void);
+bool omi_cancelled(void);
 om_status omi_check_cancel(void); /* OM_OK, or raises OM_ERR_CANCELLED */
 
 /* Thread creation goes through this pointer, so that tests can make it fail. */

@@ -9,7 +9,7 @@
 
 #define OM_VEC(type)                                                                               \
     struct {                                                                                       \
-        type  *v;                                                                                  \
+        type *v;                                                                                   \
         size_t n, cap;                                                                             \
     }
 

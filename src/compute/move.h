@@ -11,6 +11,9 @@
 void omi_copy(const om_view *x, const om_view *y);
 /* Every element of y (any strides) = *value, one element of y's type. */
 void omi_fill(const om_view *y, const void *value);
+/* One element of type t from or to float64, by the casts of AR-9.2. */
+void   omi_element_from_double(double v, om_dtype t, void *element);
+double omi_element_to_double(const void *element, om_dtype t);
 /* y[i] = start + i*step; contiguous; int64, int32, float32. start and step have y's type. */
 void omi_range(const om_view *y, const void *start, const void *step);
 /* Keeps elements on one side of the diagonal k of the last two axes, zero elsewhere. */

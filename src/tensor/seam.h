@@ -1,9 +1,10 @@
 /*
- * seam.h -- the hooks a tracer installs on its thread (CD-10 to CD-12): all that tracing needs from below.
+ * seam.h -- the hooks a tracer installs on its thread (CD-10 to CD-12): all that tracing needs from
+ * below.
  *
- * Nothing in tensor, autograd or ops knows what a trace does. They report records, reads, writes, changes
- * of grad mode and random fills; the hook may refuse by raising. A tensor is traced while the serial it
- * carries is live, so ending a trace clears one slot and walks nothing.
+ * Nothing in tensor, autograd or ops knows what a trace does. They report records, reads, writes,
+ * changes of grad mode and random fills; the hook may refuse by raising. A tensor is traced while
+ * the serial it carries is live, so ending a trace clears one slot and walks nothing.
  *
  * Needs: tensor.h.  Used by: tensor, autograd, ops, trace.
  */
@@ -28,19 +29,22 @@ typedef enum om_write_kind {
 
 struct om_call;
 typedef struct om_seam {
-    void    *self;
+    void *self;
     uint32_t serial;
     om_status (*record)(void *self, const struct om_call *call, om_tensor **out);
     om_status (*read)(void *self, const om_tensor *t, om_read_kind k, const om_site *site);
     om_status (*write)(void *self, const om_tensor *t, om_write_kind k, const om_site *site);
     om_status (*no_grad)(void *self, const om_site *site);
-    void      (*random)(void *self, om_storage *s, const om_site *site);
+    void (*random)(void *self, om_storage *s, const om_site *site);
     om_status (*opaque)(void *self, const char *what, const om_site *site);
     om_status (*shape_read)(void *self, const om_tensor *t, int axis); /* NULL in 1.0 */
 } om_seam;
 
 extern OM_TLS const om_seam *omi_seam;
-extern _Atomic uint32_t      omi_live[64]; /* live trace serials, slot = serial & 63 */
+extern _Atomic uint32_t omi_live[64]; /* live trace serials, slot = serial & 63 */
+
+/* Set by autograd: t needs gradients and recording is on, so it may not change in place (CD-3). */
+extern bool (*omi_needs_grad_hook)(const om_tensor *t);
 
 /* Some live trace owns t. */
 OM_INLINE bool omi_traced(const om_tensor *t) {
@@ -53,7 +57,8 @@ om_status omi_check_thread(const om_tensor *t);
 /* Before user code reads or writes elements. */
 om_status omi_seam_read(const om_tensor *t, om_read_kind k);
 om_status omi_seam_write(const om_tensor *t, om_write_kind k);
-/* Session runs, file writers, custom operators: refused on traced tensors unless they can be recorded. */
+/* Session runs, file writers, custom operators: refused on traced tensors unless they can be
+ * recorded. */
 om_status omi_seam_opaque(const om_tensor *t, const char *what);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * tensor.h (internal) -- the layout of storages and tensors (CD-1), and how operators make and read them.
+ * tensor.h (internal) -- the layout of storages and tensors (CD-1), and how operators make and read
+ * them.
  *
- * Three objects because three owners exist: bytes (om_buffer, shared with graphs and mappings), a storage
- * (identity and version: what a write changes), a tensor (a strided view: what a value is). Ids come from
- * process-wide counters and are never reused (TD-7).
+ * Three objects because three owners exist: bytes (om_buffer, shared with graphs and mappings), a
+ * storage (identity and version: what a write changes), a tensor (a strided view: what a value is).
+ * Ids come from process-wide counters and are never reused (TD-7).
  *
  * Needs: base.  Used by: autograd, ops, nn, optim, runtime, trace.
  */
@@ -16,33 +17,38 @@
 #include "compute/view.h"
 #include "onemodel/tensor.h"
 
-typedef struct om_record    om_record;
-typedef struct om_grad_slot om_grad_slot;
+
+typedef struct om_record om_record; /* autograd/record.h */
+
+/* The gradient of a leaf; a slot of its own, so that most tensors pay a pointer. */
+typedef struct om_grad_slot {
+    om_tensor *grad; /* strong, NULL when cleared */
+} om_grad_slot;
 
 typedef struct om_storage {
     _Atomic uint32_t refs;
-    _Atomic uint32_t taint;   /* serial of the trace in which a generator filled it, or 0 (TD-9) */
-    uint64_t         id;
+    _Atomic uint32_t taint; /* serial of the trace in which a generator filled it, or 0 (TD-9) */
+    uint64_t id;
     _Atomic uint64_t version; /* +1 per mutable access                                           */
-    const char      *writer;  /* function that wrote last, for messages                          */
-    om_buffer       *buf;
+    const char *writer;       /* function that wrote last, for messages                          */
+    om_buffer *buf;
 } om_storage;
 
-enum { OM_T_GRAD = 1, OM_T_CONST_NAME = 2 };   /* om_tensor.flags  */
-enum { OM_STRIDED = 0, OM_NCHW16C = 1 };       /* om_tensor.layout */
+enum { OM_T_GRAD = 1, OM_T_CONST_NAME = 2 }; /* om_tensor.flags  */
+enum { OM_STRIDED = 0, OM_NCHW16C = 1 };     /* om_tensor.layout */
 
 struct om_tensor {
     _Atomic uint32_t refs;
-    uint8_t          dtype, rank, layout, flags;
-    uint32_t         trace_serial; /* 0, or the serial of the trace it belongs to (CD-10) */
-    uint32_t         out_index;    /* which output of record                              */
-    uint64_t         id;
-    om_record       *record;       /* who made it, strong; NULL                           */
-    om_storage      *storage;
-    int64_t          offset, shape[OM_MAX_RANK], strides[OM_MAX_RANK]; /* in elements     */
-    om_grad_slot    *grad;         /* leaf gradient, NULL until needed                    */
-    const char      *name;         /* interned                                            */
-    const char      *origin;       /* operator that made it, a literal, for messages      */
+    uint8_t dtype, rank, layout, flags;
+    uint32_t trace_serial; /* 0, or the serial of the trace it belongs to (CD-10) */
+    uint32_t out_index;    /* which output of record                              */
+    uint64_t id;
+    om_record *record; /* who made it, strong; NULL                           */
+    om_storage *storage;
+    int64_t offset, shape[OM_MAX_RANK], strides[OM_MAX_RANK]; /* in elements     */
+    om_grad_slot *grad; /* leaf gradient, NULL until needed                    */
+    const char *name;   /* interned                                            */
+    const char *origin; /* operator that made it, a literal, for messages      */
 };
 
 /* ---- making. All return a tensor filed in the current scope, or NULL and raised. ------------- */
@@ -63,7 +69,8 @@ om_tensor *omi_file(om_tensor *t);
 /* Files t without a further reference: the scope takes the caller's. */
 om_tensor *omi_file_owned(om_tensor *t);
 
-/* ---- reading, without the trace seam: kernels and operators only ------------------------------ */
+/* ---- reading, without the trace seam: kernels and operators only ------------------------------
+ */
 
 OM_INLINE void *omi_ptr(const om_tensor *t) {
     return (char *)t->storage->buf->data + t->offset * (int64_t)om_dtype_size((om_dtype)t->dtype);
@@ -93,7 +100,8 @@ om_status omi_check_dims(int rank, const int64_t *dims, int64_t *numel);
 /* Normalises a negative axis; raises OM_ERR_ARG. n is the number of axes counted. */
 om_status omi_axis(int axis, int n, int *out);
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------------
+ */
 
 /* Bytes for writing, without the seam: private copy if shared, version + 1, writer noted. NULL and
  * raised when memory is out. */
@@ -110,7 +118,7 @@ const char *omi_tensor_text(const om_tensor *t, omi_text *buf);
 om_status omi_check_arg(const om_tensor *t, const char *what);
 
 uint64_t omi_next_id(void);
-void     omi_storage_release(om_storage *s);
+void omi_storage_release(om_storage *s);
 /* Random fill: tells the tracer (TD-9). */
 void omi_random_filled(om_tensor *t);
 

@@ -1,0 +1,69 @@
+/*
+ * mode.c -- grad mode, leaves and their gradients.
+ */
+#include "autograd/engine.h"
+
+OM_TLS bool omi_grad_off;
+OM_TLS om_status (*omi_record_watch)(const om_call *c);
+
+bool omi_no_grad(void) {
+    bool was     = omi_grad_off;
+    omi_grad_off = true;
+    return was;
+}
+void omi_grad_restore(bool was) {
+    omi_grad_off = was;
+}
+
+bool om_grad_enabled(void) {
+    return !omi_grad_off;
+}
+
+bool om_no_grad_begin(void) {
+    OMI_ENTER("om_no_grad_begin");
+    bool was = omi_grad_off;
+    if (omi_seam) {
+        om_site site = omi_site();
+        if (omi_seam->no_grad(omi_seam->self, &site) != OM_OK) return was;
+    }
+    omi_grad_off = true;
+    return was;
+}
+void om_no_grad_end(bool before) {
+    omi_grad_off = before;
+}
+
+bool omi_needs_grad(const om_tensor *t) {
+    return !omi_grad_off && (t->record || (t->flags & OM_T_GRAD));
+}
+
+bool om_requires_grad(const om_tensor *t) {
+    if (!t) return false;
+    if (omi_seam && t->trace_serial == omi_seam->serial) return true;
+    return t->record || (t->flags & OM_T_GRAD);
+}
+
+om_status om_set_requires_grad(om_tensor *t, bool on) {
+    OMI_ENTER("om_set_requires_grad");
+    OM_TRY(omi_check_arg(t, "the tensor"));
+    if (t->record)
+        return omi_fail(OM_ERR_STATE,
+                        "%s was computed; only leaves can be marked (om_detach first)", OMI_T(t));
+    if (omi_traced(t))
+        return omi_fail_trace(OM_TRACE_INVALID_USAGE,
+                              "%s is traced; tracing is for inference graphs", OMI_T(t));
+    if (on && t->dtype != OM_F32 && t->dtype != OM_F64)
+        return omi_fail(OM_ERR_DTYPE, "%s; gradients need float32 or float64 (om_cast)", OMI_T(t));
+    t->flags = (uint8_t)(on ? t->flags | OM_T_GRAD : t->flags & ~OM_T_GRAD);
+    return OM_OK;
+}
+
+om_tensor *om_grad_of(const om_tensor *leaf) {
+    return leaf && leaf->grad ? leaf->grad->grad : NULL;
+}
+
+void om_clear_grad(om_tensor *leaf) {
+    if (!leaf || !leaf->grad) return;
+    om_release(leaf->grad->grad);
+    leaf->grad->grad = NULL;
+}

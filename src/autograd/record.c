@@ -1,0 +1,249 @@
+/*
+ * record.c -- records: making, copying of attributes, release without recursion.
+ *
+ * A record is one allocation: header, edges, outputs, saved slots, raw, res, and the integers their
+ * lists point to. It keeps its inputs strongly and of its outputs only ids and, where backward
+ * needs the value, a detached alias: so there is no cycle.
+ */
+#include "autograd/record.h"
+
+#include <string.h>
+
+#include "autograd/engine.h"
+#include "tensor/scope.h"
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+static size_t padded(size_t n) {
+    return (n + 7) & ~(size_t)7;
+}
+
+static om_list *list_at(void *attrs, uint16_t offset_plus_one) {
+    return (om_list *)(void *)((char *)attrs + offset_plus_one - 1);
+}
+
+static size_t list_bytes(const void *attrs, const uint16_t *lists) {
+    size_t n      = 0;
+    const char *p = attrs;
+    for (int i = 0; p && i < 4 && lists[i]; i++) {
+        om_list l;
+        memcpy(&l, p + lists[i] - 1, sizeof l);
+        n += (size_t)l.n * sizeof(int64_t);
+    }
+    return n;
+}
+
+/* Copies attrs to *at with its lists behind it, and moves *at past them. */
+static const void *copy_attrs(char **at, const void *attrs, size_t bytes, const uint16_t *lists) {
+    if (!attrs) return NULL;
+    char *to = *at;
+    memcpy(to, attrs, bytes);
+    *at += padded(bytes);
+    for (int i = 0; i < 4 && lists[i]; i++) {
+        om_list *l = list_at(to, lists[i]);
+        if (l->n) memcpy(*at, l->v, (size_t)l->n * sizeof(int64_t));
+        l->v = (const int64_t *)(void *)*at;
+        *at += (size_t)l->n * sizeof(int64_t);
+    }
+    return to;
+}
+
+static bool save_outputs(om_record *r, const om_call *c) {
+    for (uint32_t i = 0; i < c->n_out && i < 16; i++) {
+        if (!(c->save_mask & OM_SAVE_OUT(i))) continue;
+        r->saved[i].t = omi_detached(c->out[i]);
+        if (!r->saved[i].t) return false;
+        r->saved[i].version = atomic_load(&c->out[i]->storage->version);
+    }
+    return true;
+}
+
+static om_record *record_new(const om_call *c) {
+    const om_op_layout *l = omi_op_layout(c->op);
+    size_t bytes = sizeof(om_record) + c->n_in * sizeof(om_edge) + c->n_out * sizeof(om_out) +
+                   c->n_out * sizeof(om_saved) + padded(l->raw_bytes) + padded(l->res_bytes) +
+                   list_bytes(c->raw, l->raw_lists) + list_bytes(c->res, l->res_lists);
+    om_record *r = omi_calloc(bytes);
+    if (!r) {
+        if (c->extra_free) c->extra_free(c->extra);
+        return NULL;
+    }
+    char *at = (char *)(r + 1);
+    r->in    = (om_edge *)(void *)at;
+    r->out   = (om_out *)(void *)(at += c->n_in * sizeof(om_edge));
+    r->saved = (om_saved *)(void *)(at += c->n_out * sizeof(om_out));
+    at += c->n_out * sizeof(om_saved);
+    r->raw        = copy_attrs(&at, c->raw, l->raw_bytes, l->raw_lists);
+    r->res        = copy_attrs(&at, c->res, l->res_bytes, l->res_lists);
+    r->bytes      = bytes;
+    r->op         = c->op;
+    r->n_in       = c->n_in;
+    r->n_out      = c->n_out;
+    r->save_mask  = c->save_mask;
+    r->backward   = c->backward;
+    r->site       = omi_site();
+    r->extra      = c->extra; // the record owns a custom operator's state from here on
+    r->extra_free = c->extra_free;
+    atomic_init(&r->refs, 1);
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        r->in[i].t = om_retain(c->in[i]);
+        if (c->in[i]) r->in[i].version = atomic_load(&c->in[i]->storage->version);
+    }
+    for (uint32_t i = 0; i < c->n_out; i++) {
+        r->out[i] =
+            (om_out){.id = c->out[i]->id, .dtype = c->out[i]->dtype, .rank = c->out[i]->rank};
+        memcpy(r->out[i].shape, c->out[i]->shape, sizeof r->out[i].shape);
+    }
+    if (!save_outputs(r, c)) {
+        omi_record_release(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* ---- release -------------------------------------------------------------------------------- */
+
+static void unref(om_tensor *t, om_tensor **dead) {
+    if (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
+        omi_push_dead(dead, t);
+}
+
+static void release_into(om_record *r, om_tensor **dead) {
+    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
+    for (uint32_t i = 0; i < r->n_in; i++)
+        unref(r->in[i].t, dead);
+    for (uint32_t i = 0; i < r->n_out; i++)
+        unref(r->saved[i].t, dead);
+    if (r->extra_free) r->extra_free(r->extra);
+    omi_free(r, r->bytes);
+}
+
+void omi_record_release(om_record *r) {
+    om_tensor *dead = NULL;
+    release_into(r, &dead);
+    omi_release_list(dead);
+}
+
+void omi_record_free_saved(om_record *r) {
+    om_tensor *dead = NULL;
+    for (uint32_t i = 0; i < r->n_out; i++) {
+        unref(r->saved[i].t, &dead);
+        r->saved[i].t = NULL;
+    }
+    omi_release_list(dead);
+}
+
+/* ---- the exit of every operator ------------------------------------------------------------- */
+
+static void spread_taint(const om_call *c) {
+    uint32_t taint = 0;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i])
+            taint |= atomic_load_explicit(&c->in[i]->storage->taint, memory_order_relaxed);
+    if (OM_LIKELY(!taint)) return;
+    for (uint32_t i = 0; i < c->n_in;
+         i++) { // the serial of one of them: an OR of two means nothing
+        uint32_t t =
+            c->in[i] ? atomic_load_explicit(&c->in[i]->storage->taint, memory_order_relaxed) : 0;
+        if (t) taint = t;
+    }
+    for (uint32_t i = 0; i < c->n_out; i++)
+        atomic_store_explicit(&c->out[i]->storage->taint, taint, memory_order_relaxed);
+}
+
+static bool any_traced(const om_call *c) {
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && omi_traced(c->in[i])) return true;
+    return false;
+}
+
+static bool any_needs_grad(const om_call *c) {
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && (c->in[i]->record || (c->in[i]->flags & OM_T_GRAD))) return true;
+    return false;
+}
+
+static bool is_float(const om_tensor *t) {
+    return t->dtype == OM_F32 || t->dtype == OM_F64;
+}
+
+static om_status keep_record(const om_call *c) {
+    om_record *r = record_new(c);
+    if (!r) return omi_pending_status;
+    for (uint32_t i = 0; i < c->n_out; i++) {
+        om_tensor *y = c->out[i];
+        if (!is_float(y)) continue; // indices of top_k: not differentiable
+        y->record    = r;
+        y->out_index = i;
+        atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+    }
+    omi_record_release(r); // the outputs hold it now
+    return OM_OK;
+}
+
+/* Where a call goes; *kept: a record took the custom operator's state. */
+static om_status leave(const om_call *c, bool *kept) {
+    if (omi_failed()) return omi_pending_status;
+    if (c->name)
+        for (uint32_t i = 0; i < c->n_out; i++)
+            c->out[i]->origin = c->name;
+    if (OM_UNLIKELY(any_traced(c))) {
+        for (uint32_t i = 0; i < c->n_in; i++)
+            if (c->in[i]) OM_TRY(omi_check_thread(c->in[i]));
+        return omi_seam->record(omi_seam->self, c, c->out);
+    }
+    if (OM_UNLIKELY(omi_record_watch != NULL)) OM_TRY(omi_record_watch(c));
+    spread_taint(c);
+    if (!c->backward || omi_grad_off || !any_needs_grad(c)) return OM_OK;
+    *kept = true;
+    return keep_record(c);
+}
+
+om_status omi_record(const om_call *c) {
+    bool kept    = false;
+    om_status st = leave(c, &kept);
+    if (OM_UNLIKELY(!kept && c->extra_free)) c->extra_free(c->extra);
+    return st;
+}
+
+om_tensor *omi_record1(om_op op, const void *raw, const void *res, uint32_t n_in,
+                       om_tensor *const *in, om_tensor *y, om_backward_fn backward,
+                       uint32_t save_mask) {
+    if (!y) return NULL;
+    om_call c = {.op        = op,
+                 .name      = omi_frames ? omi_frames->function : NULL,
+                 .raw       = raw,
+                 .res       = res,
+                 .n_in      = n_in,
+                 .n_out     = 1,
+                 .save_mask = save_mask,
+                 .in        = in,
+                 .out       = &y,
+                 .backward  = backward};
+    return omi_record(&c) == OM_OK ? y : NULL;
+}
+
+/* ---- for backward functions ----------------------------------------------------------------- */
+
+bool omi_needs(const om_record *r, uint32_t i) {
+    const om_tensor *t = r->in[i].t;
+    return t && is_float(t) && (t->record || (t->flags & OM_T_GRAD) || omi_grad_wanted(t));
+}
+
+om_tensor *omi_saved_in(const om_record *r, uint32_t i) {
+    return r->in[i].t;
+}
+om_tensor *omi_saved_out(const om_record *r, uint32_t i) {
+    return r->saved[i].t;
+}
+
+const int64_t *omi_in_shape(const om_record *r, uint32_t i, int *rank) {
+    *rank = r->in[i].t->rank;
+    return r->in[i].t->shape;
+}
+
+/* Ties the knot without a dependency of tensor on autograd. */
+__attribute__((constructor)) static void install(void) {
+    omi_release_record  = release_into;
+    omi_needs_grad_hook = omi_needs_grad;
+}

@@ -1,0 +1,154 @@
+/*
+ * scope.c -- scopes are marks in a per-thread stack of results (docs/ownership.md).
+ *
+ * Ending a scope releases everything above its mark, so an inner scope that a `break` or `return`
+ * left open heals itself. Serials tell a stale mark (an om_scope used twice) from a live one.
+ */
+#include "tensor/scope.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define ROOT_WARN 4096
+
+typedef struct mark {
+    uint32_t height, serial;
+} mark;
+typedef struct stack {
+    om_tensor **v;
+    size_t n, cap;
+    mark *marks;
+    size_t n_marks, cap_marks;
+    uint32_t next_serial;
+    bool hooked, warned;
+} stack;
+
+static OM_TLS stack scopes;
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+static void release_above(stack *s, size_t height) {
+    while (s->n > height)
+        om_release(s->v[--s->n]);
+}
+
+void om_scope_drain(void) {
+    stack *s = &scopes;
+    if (omi_pending_status != OM_OK && s->n)
+        omi_log(OM_LOG_WARN, "a root scope was drained while the error %s was pending",
+                om_status_name(omi_pending_status));
+    release_above(s, 0);
+    s->n_marks = 0;
+    s->warned  = false;
+    omi_free(s->v, s->cap * sizeof *s->v);
+    omi_free(s->marks, s->cap_marks * sizeof *s->marks);
+    s->v     = NULL;
+    s->marks = NULL;
+    s->cap = s->cap_marks = 0;
+}
+
+static void drain_at_exit(void *unused) {
+    (void)unused;
+    scopes.hooked = false;
+    om_scope_drain();
+}
+static void make_exit_key(void) {
+    pthread_key_create(&exit_key, drain_at_exit);
+}
+
+static bool grow(stack *s) {
+    if (!s->hooked) {
+        pthread_once(&exit_once, make_exit_key);
+        pthread_setspecific(exit_key, s);
+        s->hooked = true;
+    }
+    size_t cap    = s->cap ? s->cap * 2 : 64;
+    om_tensor **v = omi_realloc(s->v, s->cap * sizeof *v, cap * sizeof *v);
+    if (!v) return false;
+    s->v   = v;
+    s->cap = cap;
+    return true;
+}
+
+om_tensor *omi_file_owned(om_tensor *t) {
+    stack *s = &scopes;
+    if (!t) return NULL;
+    if (OM_UNLIKELY(s->n == s->cap) && !grow(s)) {
+        om_release(t);
+        return NULL;
+    }
+    s->v[s->n++] = t;
+    if (OM_UNLIKELY(s->n == ROOT_WARN && s->n_marks == 0 && !s->warned)) {
+        s->warned = true;
+        omi_log(OM_LOG_WARN, "%d tensors are in this thread's root scope; open a scope per step",
+                ROOT_WARN);
+    }
+    return t;
+}
+
+om_tensor *omi_file(om_tensor *t) {
+    return omi_file_owned(om_retain(t));
+}
+
+om_scope om_scope_begin(void) {
+    stack *s        = &scopes;
+    uint32_t serial = ++s->next_serial;
+    if (s->n_marks == s->cap_marks) {
+        size_t cap = s->cap_marks ? s->cap_marks * 2 : 16;
+        mark *m    = omi_realloc(s->marks, s->cap_marks * sizeof *m, cap * sizeof *m);
+        // Without memory there is no mark: what follows is filed in the scope around it.
+        if (!m) return (om_scope){UINT32_MAX, serial};
+        s->marks     = m;
+        s->cap_marks = cap;
+    }
+    s->marks[s->n_marks++] = (mark){(uint32_t)s->n, serial};
+    return (om_scope){(uint32_t)(s->n_marks - 1), serial};
+}
+
+static bool valid(const stack *s, om_scope c) {
+    return c.mark < s->n_marks && s->marks[c.mark].serial == c.serial;
+}
+
+static void end_scope(om_scope c, om_tensor *keep) {
+    stack *s = &scopes;
+    if (!valid(s, c)) return;
+    size_t height = s->marks[c.mark].height;
+    s->n_marks    = c.mark;
+    if (keep && s->n > height) {
+        // The kept tensor takes the first slot, so returning one needs no memory.
+        om_tensor *first = s->v[height];
+        s->v[height]     = om_retain(keep);
+        release_above(s, height + 1);
+        om_release(first);
+    } else
+        release_above(s, height);
+}
+
+om_status om_scope_end(om_scope c) {
+    end_scope(c, NULL);
+    return omi_pending_status;
+}
+
+om_tensor *om_scope_return(om_scope c, om_tensor *t) {
+    // With nothing above the mark, t is from outside and stays where it is.
+    end_scope(c, t);
+    return omi_failed() ? NULL : t;
+}
+
+om_tensor *om_take(om_tensor *t) {
+    if (!t) return NULL;
+    stack *s = &scopes;
+    for (size_t i = s->n; i-- > 0;)
+        if (s->v[i] == t) { // order above does not matter: marks are heights
+            memmove(&s->v[i], &s->v[i + 1], (s->n - i - 1) * sizeof *s->v);
+            s->n--;
+            for (size_t k = 0; k < s->n_marks; k++)
+                if (s->marks[k].height > i) s->marks[k].height--;
+            return t;
+        }
+    return om_retain(t); // not filed here: a reference of its own
+}
+
+void om_drop(om_tensor *t) {
+    om_release(om_take(t));
+}

@@ -1,0 +1,46 @@
+/*
+ * seam.c -- the thread's hooks, and the checks at every place where user code meets elements.
+ */
+#include "tensor/seam.h"
+
+OM_TLS const om_seam *omi_seam;
+_Atomic uint32_t omi_live[64];
+bool (*omi_needs_grad_hook)(const om_tensor *t);
+
+om_status omi_check_thread(const om_tensor *t) {
+    if (!omi_traced(t)) return OM_OK;
+    if (omi_seam && omi_seam->serial == t->trace_serial) return OM_OK;
+    return omi_fail_trace(
+        OM_TRACE_INVALID_USAGE,
+        "%s belongs to a trace of another thread; use it on the thread that began "
+        "the trace, or finish the trace first",
+        OMI_T(t));
+}
+
+/* Calls the hook when t is traced. Every refusal must leave an error pending. */
+om_status omi_seam_read(const om_tensor *t, om_read_kind k) {
+    if (OM_LIKELY(!omi_traced(t))) return OM_OK;
+    OM_TRY(omi_check_thread(t));
+    om_site site = omi_site();
+    return omi_seam->read(omi_seam->self, t, k, &site);
+}
+
+om_status omi_seam_write(const om_tensor *t, om_write_kind k) {
+    if (OM_LIKELY(!omi_traced(t))) return OM_OK;
+    OM_TRY(omi_check_thread(t));
+    om_site site = omi_site();
+    return omi_seam->write(omi_seam->self, t, k, &site);
+}
+
+om_status omi_seam_opaque(const om_tensor *t, const char *what) {
+    if (OM_LIKELY(!omi_traced(t))) return OM_OK;
+    OM_TRY(omi_check_thread(t));
+    om_site site = omi_site();
+    return omi_seam->opaque(omi_seam->self, what, &site);
+}
+
+void omi_random_filled(om_tensor *t) {
+    if (OM_LIKELY(!omi_seam)) return;
+    om_site site = omi_site();
+    omi_seam->random(omi_seam->self, t->storage, &site);
+}
