@@ -48,7 +48,6 @@ typedef struct om_gemmx_args {
 } om_gemmx_args;
 #define OM_GEMMX_WS (OM_GEMM_KB * 16 * 8)
 
-
 /* AR-4.1: lanes and block length of every sum; part of the definition, not of the machine. */
 #define OM_SUM_LANES 16
 #define OM_SUM_BLOCK 4096
