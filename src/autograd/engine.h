@@ -15,5 +15,8 @@ bool omi_grad_wanted(const om_tensor *t);
 void omi_record_free_saved(om_record *r);
 /* Looks at every untraced call before it is recorded; the NaN finder installs it. NULL: nothing. */
 extern OM_TLS om_status (*omi_record_watch)(const om_call *c);
+/* The same for what a backward function made, before it is handed on. */
+extern OM_TLS om_status (*omi_backward_watch)(const om_record *r, om_tensor *const *dy,
+                                              om_tensor *const *dx);
 
 #endif
