@@ -11,12 +11,12 @@
  *         if (om_scope_end(s)) break;            // one check; after a failure all of it is skipped
  *     om_optim_free(opt);
  *
- * Hyper-parameters are double and every coefficient is computed in double and rounded once, so training
- * gives the same bits on every machine, with any number of threads, and after a resume. Formulas:
- * docs/arithmetic.md R11.3; they agree with PyTorch's (foreach=False) to rounding.
+ * Hyper-parameters are double and every coefficient is computed in double and rounded once, so
+ * training gives the same bits on every machine, with any number of threads, and after a resume.
+ * Formulas: docs/arithmetic.md R11.3; they agree with PyTorch's (foreach=False) to rounding.
  *
- * Lifetime: an optimizer and a loader keep references to tensors, not to modules, and are freed by who
- * made them. Threads: one at a time.
+ * Lifetime: an optimizer and a loader keep references to tensors, not to modules, and are freed by
+ * who made them. Threads: one at a time.
  *
  * Needs: nn.h.
  */
@@ -35,14 +35,15 @@ typedef struct om_optim om_optim;
 
 typedef struct om_sgd_opts {
     uint32_t struct_size;
-    double   momentum, dampening, weight_decay; /* 0: none */
-    bool     nesterov;                          /* needs momentum and no dampening */
+    double momentum, dampening, weight_decay; /* 0: none */
+    bool nesterov;                            /* needs momentum and no dampening */
 } om_sgd_opts;
 typedef struct om_adam_opts {
     uint32_t struct_size;
-    double   betas[2];     /* both 0: 0.9, 0.999 */
-    double   eps;          /* 0: 1e-8            */
-    double   weight_decay; /* om_adam: added to the gradient; om_adamw: p shrinks by lr * weight_decay */
+    double betas[2]; /* both 0: 0.9, 0.999 */
+    double eps;      /* 0: 1e-8            */
+    double
+        weight_decay; /* om_adam: added to the gradient; om_adamw: p shrinks by lr * weight_decay */
 } om_adam_opts;
 
 /* Optimizers over the parameters of m as they are now, in state-dict order, tied ones once. Frozen
@@ -51,44 +52,47 @@ typedef struct om_adam_opts {
 OM_API om_optim *om_sgd(om_module *m, double lr, const om_sgd_opts *opts);
 OM_API om_optim *om_adam(om_module *m, double lr, const om_adam_opts *opts);
 OM_API om_optim *om_adamw(om_module *m, double lr, const om_adam_opts *opts);
-OM_API void      om_optim_free(om_optim *o); /* NULL is fine */
+OM_API void om_optim_free(om_optim *o); /* NULL is fine */
 
 /* Clears the gradients. */
 OM_API om_status om_zero_grad(om_optim *o);
-/* One step: reads the gradients, changes the parameters in place. Does nothing while an error is pending
- * or the thread's cancel flag is raised, and returns that. */
+/* One step: reads the gradients, changes the parameters in place. Does nothing while an error is
+ * pending or the thread's cancel flag is raised, and returns that. */
 OM_API om_status om_step(om_optim *o);
 /* Steps made; after a resume it goes on. */
 OM_API int64_t om_optim_steps(const om_optim *o);
 
-/* Groups. All parameters start in group 0. om_optim_group moves those whose path is prefix or begins with
- * prefix and a dot into a new group, whose number goes to *group (may be NULL).
- * Fails: OM_ERR_ARG when nothing matches, OM_ERR_STATE after the first step. */
+/* Groups. All parameters start in group 0. om_optim_group moves those whose path is prefix or
+ * begins with prefix and a dot into a new group, whose number goes to *group (may be NULL). Fails:
+ * OM_ERR_ARG when nothing matches. */
 typedef struct om_group_opts {
     uint32_t struct_size;
-    double   lr;           /* 0: as group 0                                      */
-    double   weight_decay; /* 0: as group 0                                      */
-    bool     no_decay;     /* no weight decay                                    */
+    double lr;           /* 0: as group 0                                      */
+    double weight_decay; /* 0: as group 0                                      */
+    bool no_decay;       /* no weight decay                                    */
     /* Further prefixes; prefix itself may then be NULL. "*.bias" stands for every path that ends in
      * ".bias" or is "bias". */
-    int                n_prefixes;
+    int n_prefixes;
     const char *const *prefixes;
 } om_group_opts;
 OM_API om_status om_optim_group(om_optim *o, const char *prefix, const om_group_opts *opts,
                                 int *group);
-/* The rate that the next step uses, and the base rate, which a schedule multiplies. group -1: all. */
-OM_API double    om_lr(const om_optim *o, int group); /* NaN for a group that is not there */
+/* The rate that the next step uses, and the base rate, which a schedule multiplies. group -1: all.
+ */
+OM_API double om_lr(const om_optim *o, int group); /* NaN for a group that is not there */
 OM_API om_status om_set_lr(om_optim *o, int group, double lr);
 
-/* Schedules: the rate of step t (from 0) is base rate times a factor. A new one replaces the old. */
+/* Schedules: the rate of step t (from 0) is base rate times a factor. A new one replaces the old.
+ */
 /* gamma^floor(t / every). */
 OM_API om_status om_schedule_step(om_optim *o, int64_t every, double gamma);
-/* From 1 down to floor along half a cosine wave over steps warmup .. total, floor after it; before it
- * (t + 1) / (warmup + 1), a linear rise. */
+/* From 1 down to floor along half a cosine wave over steps warmup .. total, floor after it; before
+ * it (t + 1) / (warmup + 1), a linear rise. */
 OM_API om_status om_schedule_cosine(om_optim *o, int64_t total, int64_t warmup, double floor);
 
-/* Scales all gradients of o so that their joint 2-norm is at most max; *norm (may be NULL) is the norm
- * before, in double. A norm that is not finite is OM_ERR_VALUE and changes nothing. */
+/* Both may put a new tensor in a leaf's place of the gradient: ask om_grad_of again after them. */
+/* Scales all gradients of o so that their joint 2-norm is at most max; *norm (may be NULL) is the
+ * norm before, in double. A norm that is not finite is OM_ERR_VALUE and changes nothing. */
 OM_API om_status om_clip_norm(om_optim *o, double max, double *norm);
 /* Limits every element of every gradient to [-max, max]. NaN stays. */
 OM_API om_status om_clip_value(om_optim *o, double max);
@@ -99,43 +103,44 @@ typedef struct om_loader om_loader;
 
 typedef struct om_loader_opts {
     uint32_t struct_size;
-    bool     shuffle;   /* a new order every epoch, from stream 1 of the thread's generator */
-    bool     drop_last; /* leave out a last batch that is not full                          */
+    bool shuffle;   /* a new order every epoch, from stream 1 of the thread's generator */
+    bool drop_last; /* leave out a last batch that is not full                          */
 } om_loader_opts;
-/* Batches over the first axis of n tensors of equal first size, which the loader keeps references to. */
+/* Batches over the first axis of n tensors of equal first size, which the loader keeps references
+ * to. */
 OM_API om_loader *om_loader_new(int n, om_tensor *const *tensors, int64_t batch,
                                 const om_loader_opts *opts);
-/* Batches that fill makes: out[0 .. n-1] (@scoped) for the count items numbered index[..], each below
- * items. Non-zero stops with OM_ERR_CANCELLED, or with the error that fill raised. */
+/* Batches that fill makes: out[0 .. n-1] (@scoped) for the count items numbered index[..], each
+ * below items. Non-zero stops with OM_ERR_CANCELLED, or with the error that fill raised. */
 typedef int (*om_fill_fn)(void *ctx, int64_t count, const int64_t *index, int n, om_tensor **out);
-OM_API om_loader *om_loader_callback(int64_t items, int64_t batch, int n, om_fill_fn fill, void *ctx,
-                                     const om_loader_opts *opts);
-OM_API void       om_loader_free(om_loader *l);
-/* The next batch: out[0 .. n-1], @scoped. False at the end of an epoch, and on failure (om_pending tells
- * which); the call after the end begins the next epoch. */
+OM_API om_loader *om_loader_callback(int64_t items, int64_t batch, int n, om_fill_fn fill,
+                                     void *ctx, const om_loader_opts *opts);
+OM_API void om_loader_free(om_loader *l);
+/* The next batch: out[0 .. n-1], @scoped. False at the end of an epoch, and on failure (om_pending
+ * tells which); the call after the end begins the next epoch. */
 OM_API bool om_loader_next(om_loader *l, om_tensor **out);
 /* Ends the epoch that is under way. */
-OM_API void    om_loader_rewind(om_loader *l);
-OM_API int64_t om_loader_epoch(const om_loader *l);     /* epochs begun, from 0; the running one's number */
-OM_API int64_t om_loader_n_batches(const om_loader *l); /* in one epoch */
+OM_API void om_loader_rewind(om_loader *l);
+OM_API int64_t om_loader_epoch(const om_loader *l);     /* epochs ended       */
+OM_API int64_t om_loader_n_batches(const om_loader *l); /* of one epoch       */
 
 /* ---- checkpoints --------------------------------------------------------------------------- */
 
-/* What a checkpoint holds: weights and buffers, the optimizer's state, the loader's position, the four
- * generators of this thread, and a number of the caller's. Absent parts are NULL. */
+/* What a checkpoint holds: weights and buffers, the optimizer's state, the loader's position, the
+ * four generators of this thread, and a number of the caller's. Absent parts are NULL. */
 typedef struct om_checkpoint {
-    uint32_t   struct_size;
+    uint32_t struct_size;
     om_module *module;
-    om_optim  *optim;
+    om_optim *optim;
     om_loader *loader;
-    int64_t    step;
+    int64_t step;
 } om_checkpoint;
 /* Writes all of it, atomically. Fails: OM_ERR_IO, OM_ERR_NOMEM. */
 OM_API om_status om_checkpoint_save(const char *path, const om_checkpoint *c);
-/* Restores it into objects made as they were for the save: then training goes on with the same bits as
- * without the interruption. Sets c->step. Nothing is changed on failure.
- * Fails: OM_ERR_ARG (names or shapes differ, another kind of optimizer, another data set: says which),
- * OM_ERR_IO, OM_ERR_MALFORMED, OM_ERR_NOMEM. */
+/* Restores it into objects made as they were for the save: then training goes on with the same bits
+ * as without the interruption. Sets c->step. Nothing is changed on failure. Fails: OM_ERR_ARG
+ * (names or shapes differ, another kind of optimizer, another data set: says which), OM_ERR_IO,
+ * OM_ERR_MALFORMED, OM_ERR_NOMEM. */
 OM_API om_status om_checkpoint_load(const char *path, om_checkpoint *c);
 
 #ifdef __cplusplus
