@@ -38,7 +38,9 @@
 #define FN(x) OM_CAT(OM_CAT(omi, x), OM_SIMD_NAME)
 
 /* Unrolls the loop that follows, up to 16 times. */
-#if defined(__clang__)
+#if defined(OM_SIMD_WIDE16)
+#    define OM_UNROLL /* its lanes are loops already: unrolling only costs compile time */
+#elif defined(__clang__)
 #    define OM_UNROLL _Pragma("unroll")
 #else
 #    define OM_UNROLL _Pragma("GCC unroll 16")

@@ -12,6 +12,8 @@
 #ifndef OM_OPS_OP_H
 #define OM_OPS_OP_H
 
+#include <string.h>
+
 #include "autograd/record.h"
 #include "base/alloc.h"
 #include "onemodel/autograd.h"
@@ -100,5 +102,33 @@ typedef struct omi_work {
 } omi_work;
 bool omi_work_get(omi_work *w, size_t bytes);
 void omi_work_put(omi_work *w);
+
+/* Options as this build knows them: fields behind the caller's struct_size are zero, opts NULL is
+ * all zero. struct_size comes first in every option struct; 0 means the fields of version 1. */
+OM_INLINE void omi_opts_copy(void *dst, size_t size, const void *opts) {
+    uint32_t n = 0;
+    memset(dst, 0, size);
+    if (!opts) return;
+    memcpy(&n, opts, sizeof n);
+    memcpy(dst, opts, n == 0 || n > size ? size : n);
+}
+
+/* ---- views that operators and backward functions share; none of them records ------------------ */
+
+/* Zeroed, contiguous, new storage. */
+om_tensor *omi_new_zero(om_dtype t, int rank, const int64_t *shape);
+/* t with another shape of as many elements: a view when the strides allow, else a packed copy. */
+om_tensor *omi_reshaped(om_tensor *t, int rank, const int64_t *shape);
+/* Part of an axis: count elements from start, step apart. */
+OM_INLINE om_view omi_narrow(om_view v, int axis, int64_t start, int64_t count, int64_t step) {
+    if (count > 0)
+        v.data = (char *)v.data + start * v.strides[axis] * (int64_t)om_dtype_size(v.dtype);
+    v.shape[axis] = count;
+    v.strides[axis] *= step;
+    return v;
+}
+om_tensor *omi_narrowed(om_tensor *t, int axis, int64_t start, int64_t count, int64_t step);
+/* x with an axis replaced by the elements that idx names (ONNX Gather), after the checks of idx. */
+om_tensor *omi_gathered(om_tensor *x, om_tensor *idx, int axis);
 
 #endif

@@ -104,6 +104,34 @@ OM_INLINE vf vsel(vm m, vf a, vf b) {
     return _mm256_blendv_ps(b, a, m);
 }
 
+/* r[i] lane j <-> r[j] lane i */
+OM_INLINE void vtranspose(vf r[W]) {
+    __m256 t[W];
+    for (int i = 0; i < 4; i++) {
+        t[2 * i]     = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        __m256d a = _mm256_castps_pd(t[4 * i]), b = _mm256_castps_pd(t[4 * i + 1]);
+        __m256d c = _mm256_castps_pd(t[4 * i + 2]), d = _mm256_castps_pd(t[4 * i + 3]);
+        r[4 * i]     = _mm256_castpd_ps(_mm256_unpacklo_pd(a, c));
+        r[4 * i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, c));
+        r[4 * i + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(b, d));
+        r[4 * i + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(b, d));
+    }
+    for (int i = 0; i < 4; i++) {
+        __m256 a = r[i], b = r[i + 4];
+        r[i]     = _mm256_permute2f128_ps(a, b, 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(a, b, 0x31);
+    }
+}
+/* lane i: bit i of bits */
+OM_INLINE vm vm_bits(uint32_t bits) {
+    __m256i one = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    __m256i b   = _mm256_and_si256(_mm256_set1_epi32((int)bits), one);
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(b, one));
+}
+
 /* int32 */
 OM_INLINE vi vi_load(const int32_t *p) {
     return _mm256_loadu_si256((const __m256i *)p);

@@ -100,6 +100,39 @@ OM_INLINE vf vsel(vm m, vf a, vf b) {
     return _mm512_mask_blend_ps(m, b, a);
 }
 
+/* r[i] lane j <-> r[j] lane i */
+OM_INLINE void vtranspose(vf r[W]) {
+    __m512 t[W];
+    for (int i = 0; i < 8; i++) {
+        t[2 * i]     = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 4; i++) {
+        __m512d a = _mm512_castps_pd(t[4 * i]), b = _mm512_castps_pd(t[4 * i + 1]);
+        __m512d c = _mm512_castps_pd(t[4 * i + 2]), d = _mm512_castps_pd(t[4 * i + 3]);
+        r[4 * i]     = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        r[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        r[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        r[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i]      = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4]  = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8]  = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[i]      = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+        r[i + 8]  = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+        r[i + 4]  = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
+    }
+}
+/* lane i: bit i of bits */
+OM_INLINE vm vm_bits(uint32_t bits) {
+    return (vm)bits;
+}
+
 /* int32 */
 OM_INLINE vi vi_load(const int32_t *p) {
     return _mm512_loadu_si512(p);

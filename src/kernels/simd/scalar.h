@@ -98,6 +98,13 @@ OM_INLINE vf vsel(vm m, vf a, vf b) {
     return m ? a : b;
 }
 
+OM_INLINE void vtranspose(vf r[W]) {
+    (void)r;
+}
+OM_INLINE vm vm_bits(uint32_t bits) {
+    return (vm)(bits & 1);
+}
+
 /* int32 */
 OM_INLINE vi vi_load(const int32_t *p) {
     return *p;

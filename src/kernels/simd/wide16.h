@@ -119,6 +119,20 @@ OM_INLINE vf vsel(vm m, vf a, vf b) {
     OM_LANES(vf, W, m >> i & 1 ? a.v[i] : b.v[i]);
 }
 
+/* r[i] lane j <-> r[j] lane i */
+OM_INLINE void vtranspose(vf r[W]) {
+    for (int i = 0; i < W; i++)
+        for (int j = 0; j < i; j++) {
+            float t   = r[i].v[j];
+            r[i].v[j] = r[j].v[i];
+            r[j].v[i] = t;
+        }
+}
+/* lane i: bit i of bits */
+OM_INLINE vm vm_bits(uint32_t bits) {
+    return (vm)bits;
+}
+
 /* int32 */
 OM_INLINE vi vi_load(const int32_t *p) {
     OM_LANES(vi, W, p[i]);

@@ -1,0 +1,118 @@
+/*
+ * elementwise_grad.c -- gradients of one-input functions, Clip, Max and Min (AR-11.2). float32
+ * only: operators refuse gradients of other types before they come here.
+ */
+#include "compute/elementwise.h"
+
+#include "compute/map.h"
+#include "kernels/table.h"
+
+typedef void (*unary_grad_fn)(int64_t, const float *, const float *, float *);
+
+bool omi_unary_saves_output(om_unary_kind k) {
+    return k == OM_U_EXP || k == OM_U_SQRT || k == OM_U_TANH || k == OM_U_SIGMOID ||
+           k == OM_U_RECIPROCAL;
+}
+
+static unary_grad_fn unary_grad(const om_kernels *t, om_unary_kind k) {
+    switch (k) {
+    case OM_U_NEG:
+        return t->neg_grad_f32;
+    case OM_U_ABS:
+        return t->abs_grad_f32;
+    case OM_U_EXP:
+        return t->exp_grad_f32;
+    case OM_U_LOG:
+        return t->log_grad_f32;
+    case OM_U_SQRT:
+        return t->sqrt_grad_f32;
+    case OM_U_TANH:
+        return t->tanh_grad_f32;
+    case OM_U_SIGMOID:
+        return t->sigmoid_grad_f32;
+    case OM_U_ERF:
+        return t->erf_grad_f32;
+    case OM_U_RELU:
+        return t->relu_grad_f32;
+    case OM_U_GELU:
+        return t->gelu_grad_f32;
+    case OM_U_GELU_TANH:
+        return t->gelu_tanh_grad_f32;
+    case OM_U_RECIPROCAL:
+        return t->reciprocal_grad_f32;
+    case OM_U_SILU:
+        return t->silu_grad_f32;
+    case OM_U_SIN:
+        return t->sin_grad_f32;
+    case OM_U_COS:
+        return t->cos_grad_f32;
+    default:
+        return NULL;
+    }
+}
+
+typedef struct grad_arg {
+    unary_grad_fn fn;
+    const void *lo, *hi;
+    bool max;
+} grad_arg;
+
+static void unary_grad_run(const omi_map *m, int64_t n, int64_t first, const void *const *in,
+                           const int *step, void *const *out) {
+    const grad_arg *a = m->arg;
+    (void)first, (void)step;
+    a->fn(n, in[0], in[1], out[0]);
+}
+
+void omi_unary_grad(om_unary_kind k, const om_view *s, const om_view *g, const om_view *dx) {
+    grad_arg a = {.fn = unary_grad(omi_kernels(), k)};
+    if (!a.fn) return;
+    omi_map m = {.n_in       = 2,
+                 .n_out      = 1,
+                 .in         = {s, g},
+                 .out        = {dx},
+                 .no_scalars = true,
+                 .run        = unary_grad_run,
+                 .arg        = &a};
+    omi_map_apply(&m);
+}
+
+static void clip_grad_run(const omi_map *m, int64_t n, int64_t first, const void *const *in,
+                          const int *step, void *const *out) {
+    const grad_arg *a = m->arg;
+    (void)first, (void)step;
+    omi_kernels()->clip_grad_f32(n, in[0], a->lo, a->hi, in[1], out[0]);
+}
+
+void omi_clip_grad(const om_view *x, const void *lo, const void *hi, const om_view *g,
+                   const om_view *dx) {
+    grad_arg a = {.lo = lo, .hi = hi};
+    omi_map m  = {.n_in       = 2,
+                  .n_out      = 1,
+                  .in         = {x, g},
+                  .out        = {dx},
+                  .no_scalars = true,
+                  .run        = clip_grad_run,
+                  .arg        = &a};
+    omi_map_apply(&m);
+}
+
+static void maxmin_run(const omi_map *m, int64_t n, int64_t first, const void *const *in,
+                       const int *step, void *const *out) {
+    const grad_arg *a = m->arg;
+    (void)first, (void)step;
+    omi_kernels()->extreme_grad_f32(n, a->max, in[0], in[1], in[2], out[0], out[1]);
+}
+
+void omi_maxmin_grad(bool max, const om_view *a, const om_view *b, const om_view *g,
+                     const om_view *da, const om_view *db) {
+    grad_arg arg = {.max = max};
+    omi_map m    = {.n_in       = 3,
+                    .n_out      = 2,
+                    .in         = {a, b, g},
+                    .out        = {da, db},
+                    .no_scalars = true,
+                    .run        = maxmin_run,
+                    .arg        = &arg};
+    omi_map_apply(&m);
+}

@@ -1,0 +1,95 @@
+/*
+ * norm.c -- inner loops of LayerNormalization and BatchNormalization (AR-4.2, AR-4.3) and of their
+ * gradients: float64 inside, every operation rounded, one final rounding to float32.
+ */
+#include "kernels/elementwise/tail.h"
+#include "kernels/simd.h"
+
+/* y = ((x - mean) rs) w + b; w and b have step 1 (arrays) or 0 (one value), or are absent */
+void FN(normalize_f32)(int64_t n, const float *x, double mean, double rs, const float *w,
+                       const float *b, int step, float *y) {
+    OM_COUNT_CALL();
+    vd m = vd_set1(mean), s = vd_set1(rs);
+    vd w0 = vd_set1(w ? (double)*w : 1.0), b0 = vd_set1(b ? (double)*b : 0.0);
+    for (int64_t i = 0; i < n; i += DW) {
+        int t = om_lanes_at(i, n, DW);
+        vd v  = vd_mul(vd_sub(om_loadf_t(x + i, t), m), s);
+        if (w) v = vd_mul(v, step ? om_loadf_t(w + i, t) : w0);
+        if (b) v = vd_add(v, step ? om_loadf_t(b + i, t) : b0);
+        om_storef_t(y + i, v, t);
+    }
+}
+
+/* y = x s + t, two float32 roundings; s and t have step 1 or 0 */
+void FN(scale_shift_f32)(int64_t n, const float *x, const float *s, const float *t, int step,
+                         float *y) {
+    OM_COUNT_CALL();
+    vf s0 = vset1(*s), t0 = vset1(*t);
+    for (int64_t i = 0; i < n; i += W) {
+        int k = om_lanes_at(i, n, W);
+        vf v  = vmul(om_load_t(x + i, k), step ? om_load_t(s + i, k) : s0);
+        om_store_t(y + i, vadd(v, step ? om_load_t(t + i, k) : t0), k);
+    }
+}
+
+/* Lane sums of one block (at most OM_SUM_BLOCK elements, first one in lane `lane`) of h = g w and
+ * of h xhat, xhat = (x - mean) rs; added to acc[0..15] and acc[16..31]. */
+void FN(norm_grad_sums_f32)(int64_t n, const float *x, const float *g, const float *w, int step,
+                            double mean, double rs, int64_t lane, double *acc) {
+    OM_COUNT_CALL();
+    int64_t i = 0;
+    /* single elements up to lane 0, then whole groups of sixteen, then the rest */
+    for (; i < n; i++) {
+        if ((lane + i) % OM_SUM_LANES == 0 && i + OM_SUM_LANES <= n) {
+            for (int v = 0; v < OM_SUM_LANES; v += DW) {
+                int64_t k = i + v;
+                vd h      = vd_loadf(g + k);
+                vd xh     = vd_mul(vd_sub(vd_loadf(x + k), vd_set1(mean)), vd_set1(rs));
+                if (w) h = vd_mul(h, step ? vd_loadf(w + k) : vd_set1((double)*w));
+                vd_store(acc + v, vd_add(vd_load(acc + v), h));
+                vd_store(acc + 16 + v, vd_add(vd_load(acc + 16 + v), vd_mul(h, xh)));
+            }
+            i += OM_SUM_LANES - 1;
+            continue;
+        }
+        int64_t l = (lane + i) % OM_SUM_LANES;
+        double h  = w ? (double)g[i] * (double)w[step ? i : 0] : (double)g[i];
+        double xh = ((double)x[i] - mean) * rs;
+        acc[l] += h;
+        acc[16 + l] += h * xh;
+    }
+}
+
+/* dx = rs ((h - m1) - xhat m2) */
+void FN(norm_grad_dx_f32)(int64_t n, const float *x, const float *g, const float *w, int step,
+                          double mean, double rs, double m1, double m2, float *dx) {
+    OM_COUNT_CALL();
+    vd vm1 = vd_set1(m1), vm2 = vd_set1(m2), s = vd_set1(rs), m = vd_set1(mean);
+    vd w0 = vd_set1(w ? (double)*w : 1.0);
+    for (int64_t i = 0; i < n; i += DW) {
+        int t = om_lanes_at(i, n, DW);
+        vd h  = om_loadf_t(g + i, t);
+        vd xh = vd_mul(vd_sub(om_loadf_t(x + i, t), m), s);
+        if (w) h = vd_mul(h, step ? om_loadf_t(w + i, t) : w0);
+        om_storef_t(dx + i, vd_mul(s, vd_sub(vd_sub(h, vm1), vd_mul(xh, vm2))), t);
+    }
+}
+
+/* Down columns: acc_w[lane][c] += g xhat, acc_b[lane][c] += g, row r with its own mean and rs. */
+void FN(norm_grad_cols_f32)(int64_t rows, int64_t cols, const float *x, const float *g,
+                            int64_t stride, const double *mean, const double *rs, int64_t lane,
+                            double *acc_w, double *acc_b) {
+    OM_COUNT_CALL();
+    for (int64_t r = 0; r < rows; r++, x += stride, g += stride) {
+        int64_t at = (lane + r) % OM_SUM_LANES * OM_COL_TILE;
+        vd m = vd_set1(mean[r]), s = vd_set1(rs[r]);
+        for (int64_t c = 0; c < cols; c += DW) {
+            int t      = om_lanes_at(c, cols, DW);
+            vd v       = om_loadf_t(g + c, t);
+            vd xh      = vd_mul(vd_sub(om_loadf_t(x + c, t), m), s);
+            double *aw = acc_w + at + c, *ab = acc_b + at + c;
+            vd_store(aw, vd_add(vd_load(aw), vd_mul(v, xh)));
+            vd_store(ab, vd_add(vd_load(ab), v));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+/*
+ * reduce.c -- sums by AR-4.1 and extremes by AR-1.5, along a contiguous run or down columns.
+ *
+ * A sum has sixteen float64 lanes per block of 4,096 elements, whatever the vector width: lane l
+ * takes elements l, l + 16, ... from +0; a halving tree joins the lanes; block totals are added in
+ * order. Down columns the lanes are memory: acc[lane][column], element number of a row mod 16 is
+ * its lane, and compute/ joins them when a block of rows is full. Both give the same bits.
+ */
+#include "kernels/elementwise/tail.h"
+#include "kernels/simd.h"
+
+#define LANES OM_SUM_LANES
+#define VECS  (LANES / DW)
+
+/* expr(vd of elements i ..) for a whole vector, one(i) for a single element */
+#define SUM(name, params, vec, one)                                                                \
+    double FN(name) params {                                                                       \
+        OM_COUNT_CALL();                                                                           \
+        double total = 0.0;                                                                        \
+        for (int64_t begin = 0; begin < n; begin += OM_SUM_BLOCK) {                                \
+            int64_t end = omi_min64(begin + OM_SUM_BLOCK, n), i = begin;                           \
+            vd a[VECS];                                                                            \
+            double s[LANES];                                                                       \
+            OM_UNROLL for (int v = 0; v < VECS; v++) a[v] = vd_set1(0.0);                          \
+            for (; i + LANES <= end; i += LANES) {                                                 \
+                OM_UNROLL for (int v = 0; v < VECS; v++) {                                         \
+                    int64_t k = i + v * DW;                                                        \
+                    a[v]      = vd_add(a[v], vec);                                                 \
+                }                                                                                  \
+            }                                                                                      \
+            OM_UNROLL for (int v = 0; v < VECS; v++) vd_store(s + v * DW, a[v]);                   \
+            for (int l = 0; i < end; i++, l++)                                                     \
+                s[l] += one;                                                                       \
+            for (int h = LANES / 2; h; h /= 2)                                                     \
+                for (int l = 0; l < h; l++)                                                        \
+                    s[l] = s[l] + s[l + h];                                                        \
+            total += s[0];                                                                         \
+        }                                                                                          \
+        return total;                                                                              \
+    }
+
+OM_INLINE vd sqr(vd x) {
+    return vd_mul(x, x);
+}
+OM_INLINE double sqr1(double x) {
+    return x * x;
+}
+
+SUM(sum_f32, (int64_t n, const float *x), vd_loadf(x + k), (double)x[i])
+SUM(sum_square_f32, (int64_t n, const float *x), sqr(vd_loadf(x + k)), sqr1(x[i]))
+SUM(sum_dev_f32, (int64_t n, const float *x, double mean),
+    sqr(vd_sub(vd_loadf(x + k), vd_set1(mean))), sqr1((double)x[i] - mean))
+SUM(sum_mul_f32, (int64_t n, const float *x, const float *y),
+    vd_mul(vd_loadf(x + k), vd_loadf(y + k)), (double)x[i] * (double)y[i])
+SUM(sum_f64, (int64_t n, const double *x), vd_load(x + k), x[i])
+SUM(sum_square_f64, (int64_t n, const double *x), sqr(vd_load(x + k)), sqr1(x[i]))
+
+/* ---- down columns -------------------------------------------------------------------------- */
+
+#define COLUMNS(name, expr)                                                                        \
+    void FN(name)(int64_t rows, int64_t cols, const float *x, int64_t stride, int64_t lane,        \
+                  double *acc) {                                                                   \
+        OM_COUNT_CALL();                                                                           \
+        for (int64_t r = 0; r < rows; r++, x += stride) {                                          \
+            double *a = acc + (lane + r) % LANES * OM_COL_TILE;                                    \
+            if (cols == OM_COL_TILE) {                                                             \
+                OM_UNROLL for (int c = 0; c < OM_COL_TILE; c += DW) {                              \
+                    vd v = vd_loadf(x + c);                                                        \
+                    vd_store(a + c, vd_add(vd_load(a + c), expr));                                 \
+                }                                                                                  \
+            } else {                                                                               \
+                for (int64_t c = 0; c < cols; c += DW) {                                           \
+                    int t = om_lanes_at(c, cols, DW);                                              \
+                    vd v  = om_loadf_t(x + c, t);                                                  \
+                    vd_store(a + c, vd_add(vd_load(a + c), expr));                                 \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+COLUMNS(col_sum_f32, v)
+COLUMNS(col_sum_square_f32, vd_mul(v, v))
+
+/* ---- extremes ------------------------------------------------------------------------------ */
+
+/* The greatest (or least) of n >= 1 elements, NaN if there is one, +0 above -0. */
+#define EXTREME(name, raw, zero_bits, init, better)                                                \
+    float FN(name)(int64_t n, const float *x) {                                                    \
+        OM_COUNT_CALL();                                                                           \
+        vf m = vset1(init);                                                                        \
+        float s[W], r;                                                                             \
+        vm bad    = vunord(m, m);                                                                  \
+        int64_t i = 0;                                                                             \
+        for (; i + W <= n; i += W) {                                                               \
+            vf v = vload(x + i);                                                                   \
+            bad  = vm_or(bad, vunord(v, v));                                                       \
+            m    = vsel(veq(m, v), vcast_f(zero_bits(vcast_i(m), vcast_i(v))), raw(v, m));         \
+        }                                                                                          \
+        if (vm_any(bad)) return __builtin_nanf("");                                                \
+        vstore(s, m);                                                                              \
+        r = s[0];                                                                                  \
+        for (int l = 1; l < W; l++)                                                                \
+            r = better(r, s[l]);                                                                   \
+        for (; i < n; i++) {                                                                       \
+            if (x[i] != x[i]) return __builtin_nanf("");                                           \
+            r = better(r, x[i]);                                                                   \
+        }                                                                                          \
+        return r;                                                                                  \
+    }
+OM_INLINE float greater1(float a, float b) {
+    return a > b ? a : b > a ? b : __builtin_signbit(a) ? b : a;
+}
+OM_INLINE float less1(float a, float b) {
+    return a < b ? a : b < a ? b : __builtin_signbit(a) ? a : b;
+}
+EXTREME(row_max_f32, vmax_raw, vi_and, -__builtin_inff(), greater1)
+EXTREME(row_min_f32, vmin_raw, vi_or, __builtin_inff(), less1)
