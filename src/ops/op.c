@@ -180,6 +180,29 @@ bool omi_same_dtype(om_tensor *a, om_tensor *b) {
     return false;
 }
 
+bool omi_broadcast_more(om_tensor *t, int *rank, int64_t *shape) {
+    int old = *rank, r = old > t->rank ? old : t->rank;
+    int64_t all[OM_MAX_RANK];
+    for (int i = 0; i < r; i++) {
+        int is = i - (r - old), it = i - (r - t->rank);
+        int64_t ns = is < 0 ? 1 : shape[is], nt = it < 0 ? 1 : t->shape[it];
+        if (OM_UNLIKELY(ns != nt && ns != 1 && nt != 1)) {
+            char text[100];
+            omi_fail(
+                OM_ERR_SHAPE,
+                "%s does not broadcast with %s: axis %d has sizes %lld and %lld; equal sizes or 1 "
+                "are needed",
+                OMI_T(t), omi_shape_text(text, sizeof text, old, shape), i - r, (long long)nt,
+                (long long)ns);
+            return false;
+        }
+        all[i] = ns == 1 ? nt : ns;
+    }
+    memcpy(shape, all, sizeof *shape * (size_t)r);
+    *rank = r;
+    return true;
+}
+
 bool omi_broadcast_shape(om_tensor *a, om_tensor *b, int *rank, int64_t *shape) {
     int r = a->rank > b->rank ? a->rank : b->rank;
     *rank = r;
@@ -217,6 +240,54 @@ om_tensor *omi_unbroadcast_to(om_tensor *g, const om_record *r, uint32_t i) {
     int rank;
     const int64_t *shape = omi_in_shape(r, i, &rank);
     return omi_unbroadcast(g, rank, shape);
+}
+
+/* ---- scalars
+ * ------------------------------------------------------------------------------------- */
+
+static bool whole_in(double s, double lo, double end, om_dtype t) {
+    if (s >= lo && s < end && s == (double)(int64_t)s) return true;
+    omi_fail(OM_ERR_ARG,
+             "the number %g has no %s value; cast the tensor with om_cast(x, OM_F32) first", s,
+             om_dtype_name(t));
+    return false;
+}
+
+bool omi_scalar_bytes(double s, om_dtype t, void *out) {
+    union {
+        float f;
+        double d;
+        int64_t l;
+        int32_t i;
+        uint8_t b;
+    } v;
+    switch (t) {
+    case OM_F32:
+        v.f = (float)s;
+        break;
+    case OM_F64:
+        v.d = s;
+        break;
+    case OM_I64:
+        if (!whole_in(s, -0x1p63, 0x1p63, t)) return false;
+        v.l = (int64_t)s;
+        break;
+    case OM_I32:
+        if (!whole_in(s, -0x1p31, 0x1p31, t)) return false;
+        v.i = (int32_t)s;
+        break;
+    case OM_U8:
+        if (!whole_in(s, 0, 256, t)) return false;
+        v.b = (uint8_t)s;
+        break;
+    case OM_BOOL:
+        v.b = s != 0;
+        break;
+    default:
+        return omi_fail(OM_ERR_DTYPE, "element type %d is not known", (int)t), false;
+    }
+    memcpy(out, &v, om_dtype_size(t));
+    return true;
 }
 
 /* ---- bytes a kernel needs for one call

@@ -62,7 +62,7 @@ typedef struct om_op_arity {
 } om_op_arity;
 om_op_arity omi_op_arity(om_op op);
 
-/* ---- checks: raise and return false (NULL) ------------------------------------------------------
+/* ---- checks: raise and return false (NULL) ----------------------------------------------------
  */
 
 /* Every tensor argument: no pending error, not NULL, strided layout, on its own thread. */
@@ -87,14 +87,46 @@ uint32_t omi_type_bit(om_dtype t);
 bool omi_same_dtype(om_tensor *a, om_tensor *b);
 /* Broadcast shape of a and b; raises OM_ERR_SHAPE naming both. */
 bool omi_broadcast_shape(om_tensor *a, om_tensor *b, int *rank, int64_t *shape);
+/* Widens a shape by a third operand; raises OM_ERR_SHAPE. */
+bool omi_broadcast_more(om_tensor *t, int *rank, int64_t *shape);
 /* U(g): sums g over the axes that broadcasting added or stretched, back to the given shape. g
  * itself when nothing to sum. Scoped; no record. */
 om_tensor *omi_unbroadcast(om_tensor *g, int rank, const int64_t *shape);
 /* The same, to the shape of input i. */
 om_tensor *omi_unbroadcast_to(om_tensor *g, const om_record *r, uint32_t i);
 
-/* Workspace of one kernel call: on the stack when small. get raises when memory is out; put always.
- */
+/* A contiguous tensor of n elements as one axis: what element-wise kernels are fastest on. */
+OM_INLINE om_view omi_flat(const om_tensor *t, int64_t n) {
+    om_view v;
+    v.data       = omi_ptr(t);
+    v.dtype      = (om_dtype)t->dtype;
+    v.rank       = 1;
+    v.shape[0]   = n;
+    v.strides[0] = 1;
+    return v;
+}
+/* One element read as if it filled rank axes of the given sizes. */
+OM_INLINE om_view omi_scalar_view(const void *element, om_dtype t, const om_view *like) {
+    om_view v = {.data = (void *)(uintptr_t)element, .dtype = t, .rank = like->rank};
+    for (int i = 0; i < like->rank; i++)
+        v.shape[i] = like->shape[i];
+    return v;
+}
+/* A number as one element of type t, in *out (8 bytes). Integer types take whole numbers in range
+ * only: raises OM_ERR_ARG. */
+bool omi_scalar_bytes(double s, om_dtype t, void *out);
+
+/* Some gradient may flow to t: decides what a record has to save. NULL is fine. */
+OM_INLINE bool omi_wants(const om_tensor *t) {
+    return t && (t->record || (t->flags & OM_T_GRAD));
+}
+/* Releases a packed copy early, so that it does not live as long as the caller's scope. */
+OM_INLINE void omi_drop_packed(om_tensor *packed, const om_tensor *of) {
+    if (packed && packed != of) om_drop(packed);
+}
+
+/* Workspace of one kernel call: on the stack when small. get raises when memory is out; put
+ * always. */
 typedef struct omi_work {
     void *data;
     size_t bytes;
@@ -113,7 +145,8 @@ OM_INLINE void omi_opts_copy(void *dst, size_t size, const void *opts) {
     memcpy(dst, opts, n == 0 || n > size ? size : n);
 }
 
-/* ---- views that operators and backward functions share; none of them records ------------------ */
+/* ---- views that operators and backward functions share; none of them records ------------------
+ */
 
 /* Zeroed, contiguous, new storage. */
 om_tensor *omi_new_zero(om_dtype t, int rank, const int64_t *shape);
