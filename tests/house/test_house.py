@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The rules of the house, each with a fixture it must reject: dependency law, exports, format.
+
+    test_house.py BUILD_DIR
+
+Ends with "N passed, N failed, N skipped".
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1])
+results = {"passed": 0, "failed": 0, "skipped": 0}
+
+
+def case(name, ok, detail=""):
+    kind = "skipped" if ok is None else "passed" if ok else "failed"
+    results[kind] += 1
+    if kind != "passed":
+        print(f"{'FAIL' if kind == 'failed' else 'skip'} {name}: {detail}")
+
+
+def run(*args):
+    return subprocess.run([str(a) for a in args], capture_output=True, text=True)
+
+
+def layers():
+    r = run(sys.executable, ROOT / "tools/check_layers.py", ROOT)
+    case("the tree keeps the dependency law", r.returncode == 0, r.stdout)
+    for file, text, what in [
+        ("src/base/a.c", '#include "tensor/tensor.h"\n', "base may not include tensor"),
+        ("src/ops/a.c", '#include "trace/lower.h"\n', "ops may not include trace"),
+        ("src/graph/a.c", '#include "tensor/tensor.h"\n', "graph may not include tensor"),
+        ("cli/a.c", '#include "graph/graph.h"\n', "public headers only"),
+        ("src/nn/a.c", "void f(void) { abort(); }\n", "abort is banned"),
+        ("src/zoo/a.c", "\n", "not in tools/layers.txt"),
+    ]:
+        with tempfile.TemporaryDirectory() as d:
+            d = pathlib.Path(d)
+            for folder in ("src", "cli", "examples", "tools"):
+                (d / folder).mkdir()
+            shutil.copy(ROOT / "tools/layers.txt", d / "tools/layers.txt")
+            (d / file).parent.mkdir(parents=True, exist_ok=True)
+            (d / file).write_text(text)
+            r = run(sys.executable, ROOT / "tools/check_layers.py", d)
+            case(f"rejected: {what}", r.returncode == 1 and what in r.stdout, r.stdout)
+
+
+def public_functions():
+    names = set()
+    for h in sorted((ROOT / "include").rglob("*.h")):
+        text = re.sub(r"/\*.*?\*/", "", h.read_text(), flags=re.S)
+        names |= set(re.findall(r"OM_API[^;]*?\b(om_\w+)\s*\(", text))
+    return names
+
+
+def exported(library):
+    r = run("nm", "-D", "--defined-only", library)
+    return {l.split()[2] for l in r.stdout.splitlines() if len(l.split()) == 3}
+
+
+def exports():
+    library = next(iter(sorted(BUILD.glob("libonemodel.so"))), None)
+    if not library or not shutil.which("nm"):
+        case("exports", None, "no shared library or no nm")
+        return
+    have, listed = exported(library), set((ROOT / "tools/exports.txt").read_text().split())
+    case("exported symbols are those of tools/exports.txt", have == listed,
+         f"extra {sorted(have - listed)[:8]}, missing {sorted(listed - have)[:8]}")
+    declared = public_functions()
+    case("every declared function is exported", declared <= have, f"not defined: {sorted(declared - have)[:20]}")
+    case("nothing is exported that no header declares", have <= declared, f"{sorted(have - declared)[:20]}")
+    case("a missing symbol would be seen", have != listed | {"om_no_such_function"})
+    r = run("ldd", library)
+    needs = {l.split()[0].split("/")[-1].split(".")[0] for l in r.stdout.splitlines() if l.strip()}
+    case("the library needs libc, libm, pthreads only",
+         needs <= {"libc", "libm", "libpthread", "libdl", "linux-vdso", "ld-linux-x86-64", "ld-linux-aarch64"}, str(needs))
+
+
+def formatting():
+    tool = shutil.which("clang-format-14") or shutil.which("clang-format")
+    if not tool:
+        case("format", None, "no clang-format")
+        return
+    files = [f for top in ("src", "include", "cli", "examples", "tests", "bench") for f in sorted((ROOT / top).rglob("*.[ch]"))]
+    bad = [str(f.relative_to(ROOT)) for f in files if run(tool, "--dry-run", "-Werror", f).returncode]
+    case("every C file is formatted by .clang-format", not bad, f"{len(bad)} files: {bad[:8]}")
+    with tempfile.TemporaryDirectory() as d:
+        shutil.copy(ROOT / ".clang-format", d)
+        f = pathlib.Path(d) / "bad.c"
+        f.write_text("int  f( void ){return 1 ;}\n")
+        case("a badly formatted file is rejected", run(tool, "--dry-run", "-Werror", f).returncode != 0)
+
+
+def no_machine_paths():
+    # Assembled, so that this file does not find itself.
+    words = ["/wo" + "rk/", "/ro" + "ot/", ".lib" + "rary"]
+    bad = []
+    for f in run("git", "-C", ROOT, "ls-files").stdout.split():
+        try:
+            text = (ROOT / f).read_text()
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue
+        bad += [f for w in words if w in text]
+    case("no file carries a path of a machine", not bad, str(bad))
+
+
+for group in (layers, exports, formatting, no_machine_paths):
+    group()
+print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
+sys.exit(results["failed"] != 0)
