@@ -56,7 +56,7 @@ static void dump_type(om_dump *d, const om_graph *root, const om_gvalue *v) {
     if (v->rank < 0) return;
     omi_str_puts(&d->line, "[");
     for (int32_t i = 0; i < v->rank; i++) {
-        const om_dim *m = &v->dims[i];
+        const om_gdim *m = &v->dims[i];
         if (i) omi_str_puts(&d->line, ",");
         if (m->value >= 0)
             omi_str_printf(&d->line, "%lld", (long long)m->value);

@@ -137,7 +137,7 @@ uint32_t omi_graph_value_named(om_graph *g, const char *name, size_t len) {
 }
 
 bool omi_graph_set_type(om_graph *g, uint32_t value, int32_t dtype, int32_t rank,
-                        const om_dim *dims) {
+                        const om_gdim *dims) {
     om_gvalue *v = &g->values[value];
     if (rank > OM_FILE_RANK) {
         char name[96];
@@ -146,7 +146,7 @@ bool omi_graph_set_type(om_graph *g, uint32_t value, int32_t dtype, int32_t rank
                  OM_FILE_RANK);
         return false;
     }
-    om_dim *copy = NULL;
+    om_gdim *copy = NULL;
     if (rank > 0) {
         copy = omi_arena_array(g->arena, (size_t)rank, sizeof *copy);
         if (!copy) return false;
@@ -168,7 +168,7 @@ static bool value_fail(const char *fmt_problem, const char *name) {
 }
 
 uint32_t omi_graph_add_value(om_graph *g, const char *name, int32_t dtype, int32_t rank,
-                             const om_dim *dims) {
+                             const om_gdim *dims) {
     size_t len = strlen(name);
     if (omi_graph_find(g, name, len) != OM_NO_VALUE) {
         value_fail("is defined twice", name);
@@ -309,7 +309,7 @@ bool omi_graph_add_init(om_graph *g, uint32_t value, int32_t dtype, int32_t rank
     if (v->is_input || v->init >= 0 || v->producer >= 0)
         return value_fail("is an initializer and something else too", v->name);
     if (!GROW(g, g->inits, g->n_inits, g->cap_inits)) return false;
-    om_dim d[OM_FILE_RANK];
+    om_gdim d[OM_FILE_RANK];
     for (int32_t i = 0; i < rank && i < OM_FILE_RANK; i++)
         d[i] = OM_DIM_FIXED(dims[i]);
     om_ginit *init = &g->inits[g->n_inits];

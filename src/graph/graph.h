@@ -23,13 +23,13 @@
 /* An axis: value >= 0 fixed; else sym >= 0 an index into graph->symbols; else unknown. expr >= 0
  * marks a derived extent whose text is symbols[sym].name (such as "4*batch"): it is checked by name
  * equality only. */
-typedef struct om_dim {
+typedef struct om_gdim {
     int64_t value;
     int32_t sym, expr;
-} om_dim;
-#define OM_DIM_FIXED(n) ((om_dim){(n), -1, -1})
-#define OM_DIM_SYM(s)   ((om_dim){-1, (s), -1})
-#define OM_DIM_UNKNOWN  ((om_dim){-1, -1, -1})
+} om_gdim;
+#define OM_DIM_FIXED(n) ((om_gdim){(n), -1, -1})
+#define OM_DIM_SYM(s)   ((om_gdim){-1, (s), -1})
+#define OM_DIM_UNKNOWN  ((om_gdim){-1, -1, -1})
 
 typedef struct om_symbol {
     const char *name;
@@ -41,7 +41,7 @@ typedef struct om_gvalue {
     const char *type_text; /* "seq(tensor(float))" when it is no tensor, else NULL */
     int32_t dtype;         /* ONNX number; 0 unknown                        */
     int32_t rank;          /* -1 unknown; may exceed OM_MAX_RANK in files   */
-    om_dim *dims;
+    om_gdim *dims;
     int32_t producer; /* node index, -1: input, initializer or nothing */
     int32_t out_index;
     int32_t init; /* index into inits, -1: none                    */
@@ -159,10 +159,10 @@ uint32_t omi_graph_find(const om_graph *g, const char *name, size_t len);
  * no NUL. */
 uint32_t omi_graph_value_named(om_graph *g, const char *name, size_t len);
 bool omi_graph_set_type(om_graph *g, uint32_t value, int32_t dtype, int32_t rank,
-                        const om_dim *dims);
+                        const om_gdim *dims);
 /* A value of this name; fails with OM_ERR_MALFORMED when it exists. dims may be NULL (unknown). */
 uint32_t omi_graph_add_value(om_graph *g, const char *name, int32_t dtype, int32_t rank,
-                             const om_dim *dims);
+                             const om_gdim *dims);
 bool omi_graph_add_input(om_graph *g, uint32_t value);
 bool omi_graph_add_output(om_graph *g, uint32_t value);
 /* Index of the symbol of this name, added when new. -1 when raised. */

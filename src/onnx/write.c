@@ -190,7 +190,7 @@ static void write_node(om_pb *w, const om_graph *root, const om_graph *g, const 
 static void write_shape(om_pb *w, const om_graph *root, const om_gvalue *v) {
     om_pb_mark shape = pb_begin(w, 2);
     for (int32_t i = 0; i < v->rank; i++) {
-        const om_dim *d = &v->dims[i];
+        const om_gdim *d = &v->dims[i];
         om_pb_mark m    = pb_begin(w, 1);
         if (d->value >= 0)
             pb_int(w, 1, d->value);

@@ -70,7 +70,7 @@ om_graph *sample_small(void) {
     om_graph *g = begin_sample("small");
     if (!g) return NULL;
     int32_t batch       = omi_graph_symbol(g, "batch");
-    const om_dim axes[] = {OM_DIM_SYM(batch), OM_DIM_FIXED(3)};
+    const om_gdim axes[] = {OM_DIM_SYM(batch), OM_DIM_FIXED(3)};
     uint32_t x          = omi_graph_add_value(g, "x", OM_F32, 2, axes);
     const float wv[]    = {1.5f, -2.0f, 0.25f};
     uint32_t w          = add_weight(g, "w", OM_F32, 1, (const int64_t[]){3}, wv, sizeof wv);
@@ -144,10 +144,10 @@ om_graph *sample_all(void) {
     int32_t n = omi_graph_symbol(g, "n"), m = omi_graph_symbol(g, "4*n");
     if (omi_failed()) return seal_sample(g);
     g->symbols[n].lo = 2, g->symbols[n].hi = 64, g->symbols[n].multiple = 2;
-    om_dim four_n           = OM_DIM_SYM(m);
+    om_gdim four_n           = OM_DIM_SYM(m);
     four_n.expr             = 0;
-    const om_dim in_axes[]  = {OM_DIM_SYM(n), OM_DIM_FIXED(0), OM_DIM_UNKNOWN};
-    const om_dim out_axes[] = {four_n};
+    const om_gdim in_axes[]  = {OM_DIM_SYM(n), OM_DIM_FIXED(0), OM_DIM_UNKNOWN};
+    const om_gdim out_axes[] = {four_n};
     const bool yes          = true;
     uint32_t x              = omi_graph_add_value(g, "x", OM_F32, 3, in_axes);
     uint32_t odd  = omi_graph_add_value(g, "odd \x1b[31m name\n\xc3\xa9", OM_I64, 0, NULL);
