@@ -178,25 +178,46 @@ void omi_pool_stop(void) {
     pool.stop    = false;
 }
 
+/* A caller's parallel-for gives no worker numbers: chunks draw one from a list, and wait when the
+ * caller has more threads than there are numbers. */
 typedef struct user_job {
     omi_body body;
     void *arg;
-    _Atomic int next_worker;
+    pthread_mutex_t lock;
+    pthread_cond_t freed;
+    int ids[MAX_WORKERS], n_ids;
 } user_job;
 
-/* A caller's parallel-for gives no worker numbers, so its chunks run on worker 0 only when it is
- * serial; jobs that index workspace get one worker each by taking the lock. */
-static pthread_mutex_t user_lock = PTHREAD_MUTEX_INITIALIZER;
 static void user_body(void *arg, int64_t i) {
     user_job *j = arg;
     omi_fpenv e = omi_fp_enter();
-    pthread_mutex_lock(&user_lock);
+    pthread_mutex_lock(&j->lock);
+    while (j->n_ids == 0)
+        pthread_cond_wait(&j->freed, &j->lock);
+    int id = j->ids[--j->n_ids];
+    pthread_mutex_unlock(&j->lock);
     bool old = inside;
     inside   = true;
-    j->body(j->arg, i, 0);
+    j->body(j->arg, i, id);
     inside = old;
-    pthread_mutex_unlock(&user_lock);
+    pthread_mutex_lock(&j->lock);
+    j->ids[j->n_ids++] = id;
+    pthread_cond_signal(&j->freed);
+    pthread_mutex_unlock(&j->lock);
     omi_fp_leave(e);
+}
+
+static void run_by_caller(int64_t n, omi_body body, void *arg) {
+    user_job j = {.body  = body,
+                  .arg   = arg,
+                  .lock  = PTHREAD_MUTEX_INITIALIZER,
+                  .freed = PTHREAD_COND_INITIALIZER,
+                  .n_ids = omi_workers()};
+    for (int i = 0; i < j.n_ids; i++)
+        j.ids[i] = j.n_ids - 1 - i;
+    user_fn(user_ctx, n, user_body, &j);
+    pthread_cond_destroy(&j.freed);
+    pthread_mutex_destroy(&j.lock);
 }
 
 static void run_inline(int64_t n, omi_body body, void *arg) {
@@ -209,8 +230,7 @@ static void run_inline(int64_t n, omi_body body, void *arg) {
 
 void omi_parallel(int64_t n, omi_body body, void *arg) {
     if (user_fn && !inside && n > 1) {
-        user_job j = {.body = body, .arg = arg};
-        user_fn(user_ctx, n, user_body, &j);
+        run_by_caller(n, body, arg);
         return;
     }
     int workers = n > 1 && !inside ? omi_workers() : 1;
