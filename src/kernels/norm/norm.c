@@ -32,31 +32,45 @@ void FN(scale_shift_f32)(int64_t n, const float *x, const float *s, const float 
     }
 }
 
-/* Lane sums of one block (at most OM_SUM_BLOCK elements, first one in lane `lane`) of h = g w and
- * of h xhat, xhat = (x - mean) rs; added to acc[0..15] and acc[16..31]. */
+/* sums[0], sums[1]: the totals of AR-4.1 of h = g w and of h xhat, xhat = (x - mean) rs. */
 void FN(norm_grad_sums_f32)(int64_t n, const float *x, const float *g, const float *w, int step,
-                            double mean, double rs, int64_t lane, double *acc) {
+                            double mean, double rs, double *sums) {
     OM_COUNT_CALL();
-    int64_t i = 0;
-    /* single elements up to lane 0, then whole groups of sixteen, then the rest */
-    for (; i < n; i++) {
-        if ((lane + i) % OM_SUM_LANES == 0 && i + OM_SUM_LANES <= n) {
-            for (int v = 0; v < OM_SUM_LANES; v += DW) {
-                int64_t k = i + v;
+    enum { VECS = OM_SUM_LANES / DW };
+    vd m = vd_set1(mean), r = vd_set1(rs), w0 = vd_set1(w ? (double)*w : 1.0);
+    sums[0] = sums[1] = 0.0;
+    for (int64_t begin = 0; begin < n; begin += OM_SUM_BLOCK) {
+        int64_t end = omi_min64(begin + OM_SUM_BLOCK, n), i = begin;
+        vd a[VECS], b[VECS];
+        double s[OM_SUM_LANES], t[OM_SUM_LANES];
+        OM_UNROLL for (int v = 0; v < VECS; v++) a[v] = b[v] = vd_set1(0.0);
+        for (; i + OM_SUM_LANES <= end; i += OM_SUM_LANES) {
+            OM_UNROLL for (int v = 0; v < VECS; v++) {
+                int64_t k = i + v * DW;
                 vd h      = vd_loadf(g + k);
-                vd xh     = vd_mul(vd_sub(vd_loadf(x + k), vd_set1(mean)), vd_set1(rs));
-                if (w) h = vd_mul(h, step ? vd_loadf(w + k) : vd_set1((double)*w));
-                vd_store(acc + v, vd_add(vd_load(acc + v), h));
-                vd_store(acc + 16 + v, vd_add(vd_load(acc + 16 + v), vd_mul(h, xh)));
+                vd xh     = vd_mul(vd_sub(vd_loadf(x + k), m), r);
+                if (w) h = vd_mul(h, step ? vd_loadf(w + k) : w0);
+                a[v] = vd_add(a[v], h);
+                b[v] = vd_add(b[v], vd_mul(h, xh));
             }
-            i += OM_SUM_LANES - 1;
-            continue;
         }
-        int64_t l = (lane + i) % OM_SUM_LANES;
-        double h  = w ? (double)g[i] * (double)w[step ? i : 0] : (double)g[i];
-        double xh = ((double)x[i] - mean) * rs;
-        acc[l] += h;
-        acc[16 + l] += h * xh;
+        OM_UNROLL for (int v = 0; v < VECS; v++) {
+            vd_store(s + v * DW, a[v]);
+            vd_store(t + v * DW, b[v]);
+        }
+        for (int l = 0; i < end; i++, l++) {
+            double h  = w ? (double)g[i] * (double)w[step ? i : 0] : (double)g[i];
+            double xh = ((double)x[i] - mean) * rs;
+            s[l] += h;
+            t[l] += h * xh;
+        }
+        for (int h = OM_SUM_LANES / 2; h; h /= 2)
+            for (int l = 0; l < h; l++) {
+                s[l] = s[l] + s[l + h];
+                t[l] = t[l] + t[l + h];
+            }
+        sums[0] += s[0];
+        sums[1] += t[0];
     }
 }
 

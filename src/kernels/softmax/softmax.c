@@ -74,33 +74,28 @@ SUM_EXP(sum_exp_fast, exp_fast_f32)
 LOG_SOFTMAX(log_softmax_f32, sum_exp)
 LOG_SOFTMAX(log_softmax_fast_f32, sum_exp_fast)
 
-/* dx = y (g - sum g y) */
-void FN(softmax_grad_f32)(int64_t rows, int64_t n, const float *y, const float *g, float *dx) {
+/* dx = y (g - s), s the float64 sum of g y */
+void FN(softmax_grad_f32)(int64_t n, const float *y, const float *g, double s, float *dx) {
     OM_COUNT_CALL();
-    for (int64_t r = 0; r < rows; r++, y += n, g += n, dx += n) {
-        vd s = vd_set1(FN(sum_mul_f32)(n, g, y));
-        for (int64_t i = 0; i < n; i += DW) {
-            int t = om_lanes_at(i, n, DW);
-            vd v  = vd_mul(om_loadf_t(y + i, t), vd_sub(om_loadf_t(g + i, t), s));
-            om_storef_t(dx + i, v, t);
-        }
+    vd vs = vd_set1(s);
+    for (int64_t i = 0; i < n; i += DW) {
+        int t = om_lanes_at(i, n, DW);
+        om_storef_t(dx + i, vd_mul(om_loadf_t(y + i, t), vd_sub(om_loadf_t(g + i, t), vs)), t);
     }
 }
 
-/* dx = g - exp(y) sum g */
-void FN(log_softmax_grad_f32)(int64_t rows, int64_t n, const float *y, const float *g, float *dx) {
+/* dx = g - exp(y) s, s the float64 sum of g */
+void FN(log_softmax_grad_f32)(int64_t n, const float *y, const float *g, double s, float *dx) {
     OM_COUNT_CALL();
     float e[256];
-    for (int64_t r = 0; r < rows; r++, y += n, g += n, dx += n) {
-        vd s = vd_set1(FN(sum_f32)(n, g));
-        for (int64_t b = 0; b < n; b += 256) {
-            int64_t m = omi_min64(256, n - b);
-            FN(exp_f32)(m, y + b, e);
-            for (int64_t i = 0; i < m; i += DW) {
-                int t = om_lanes_at(i, m, DW);
-                vd v  = vd_sub(om_loadf_t(g + b + i, t), vd_mul(om_loadf_t(e + i, t), s));
-                om_storef_t(dx + b + i, v, t);
-            }
+    vd vs = vd_set1(s);
+    for (int64_t b = 0; b < n; b += 256) {
+        int64_t m = omi_min64(256, n - b);
+        FN(exp_f32)(m, y + b, e);
+        for (int64_t i = 0; i < m; i += DW) {
+            int t = om_lanes_at(i, m, DW);
+            vd v  = vd_sub(om_loadf_t(g + b + i, t), vd_mul(om_loadf_t(e + i, t), vs));
+            om_storef_t(dx + b + i, v, t);
         }
     }
 }

@@ -1,0 +1,165 @@
+/*
+ * extreme.c -- ArgMax, ArgMin, and the gradient of Max and Min over axes (AR-1.5, AR-8).
+ */
+#include <math.h>
+
+#include "compute/reduce.h"
+#include "compute/walk.h"
+#include "kernels/table.h"
+
+/* ---- argmax --------------------------------------------------------------------------------- */
+
+typedef struct arg_job {
+    const om_view *x;
+    omi_walk w; /* all axes but the one searched */
+    int64_t n, stride;
+    bool max;
+    int64_t *y;
+} arg_job;
+
+/* First NaN, else the first of the best; x != x is never true for integers. */
+#define ARG_LINE(name, type)                                                                       \
+    static int64_t name(const type *x, int64_t n, int64_t stride, bool max) {                      \
+        int64_t best = 0;                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            type v = x[i * stride], b = x[best * stride];                                          \
+            if (v != v) return i;                                                                  \
+            if (max ? v > b : v < b) best = i;                                                     \
+        }                                                                                          \
+        return best;                                                                               \
+    }
+ARG_LINE(arg_f32, float)
+ARG_LINE(arg_f64, double)
+ARG_LINE(arg_i64, int64_t)
+ARG_LINE(arg_i32, int32_t)
+ARG_LINE(arg_u8, uint8_t)
+
+/* Along a run the value is found with vectors, then its place. */
+static int64_t arg_run_f32(const float *x, int64_t n, bool max) {
+    float m   = max ? omi_kernels()->row_max_f32(n, x) : omi_kernels()->row_min_f32(n, x);
+    int64_t i = 0;
+    if (m != m)
+        while (x[i] == x[i])
+            i++;
+    else
+        while (x[i] != m)
+            i++;
+    return i;
+}
+
+static int64_t arg_line(const arg_job *j, int64_t off) {
+    const void *x = j->x->data;
+    switch (j->x->dtype) {
+    case OM_F32:
+        return j->stride == 1 ? arg_run_f32((const float *)x + off, j->n, j->max)
+                              : arg_f32((const float *)x + off, j->n, j->stride, j->max);
+    case OM_F64:
+        return arg_f64((const double *)x + off, j->n, j->stride, j->max);
+    case OM_I64:
+        return arg_i64((const int64_t *)x + off, j->n, j->stride, j->max);
+    case OM_I32:
+        return arg_i32((const int32_t *)x + off, j->n, j->stride, j->max);
+    default:
+        return arg_u8((const uint8_t *)x + off, j->n, j->stride, j->max);
+    }
+}
+
+static void arg_range(void *arg, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const arg_job *j = arg;
+    omi_pos p;
+    omi_walk_seek(&j->w, begin, &p);
+    for (int64_t i = begin; i < end; i++) {
+        j->y[i] = arg_line(j, p.off[0]);
+        omi_walk_advance(&j->w, &p, 1);
+    }
+}
+
+void omi_argmax(bool max, const om_view *x, int axis, const om_view *y) {
+    arg_job j           = {.x = x, .max = max, .y = y->data};
+    om_view rest        = *x;
+    const om_view *v[1] = {&rest};
+    j.n                 = x->shape[axis];
+    j.stride            = x->strides[axis];
+    rest.rank           = x->rank - 1;
+    for (int i = axis; i < rest.rank; i++) {
+        rest.shape[i]   = x->shape[i + 1];
+        rest.strides[i] = x->strides[i + 1];
+    }
+    omi_walk_init(&j.w, 1, v);
+    if (j.w.numel == 0 || j.n == 0) return;
+    omi_split(j.w.numel, omi_max64(1, OMI_GRAIN / j.n), arg_range, &j);
+}
+
+/* ---- gradient of Max and Min ---------------------------------------------------------------- */
+
+typedef struct share_job {
+    const float *x, *y, *g;
+    float *dx;
+    omi_walk kept; /* 0: x, 1: y, 2: g, 3: dx, over the axes that stay */
+    omi_walk red;  /* 0: x, 1: dx, over the reduced ones */
+} share_job;
+
+OM_INLINE bool share_hit(float x, float y) {
+    return x == y || (x != x && y != y);
+}
+
+/* dx = hit ? g / count : +0 for one output */
+static void share_output(const share_job *j, const omi_pos *at) {
+    const omi_walk *w = &j->red;
+    const float *x    = j->x + at->off[0];
+    float y = j->y[at->off[1]], g = j->g[at->off[2]], *dx = j->dx + at->off[3];
+    int64_t count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        float v = g / (float)count; /* used by the second pass only */
+        omi_pos p;
+        omi_walk_seek(w, 0, &p);
+        for (int64_t i = 0; i < w->numel;) {
+            int64_t n = omi_walk_run(w, &p, w->numel - i), sx = w->stride[0][0];
+            const float *xs = x + p.off[0];
+            float *ds       = dx + p.off[1];
+            if (pass == 0)
+                for (int64_t k = 0; k < n; k++)
+                    count += share_hit(xs[k * sx], y);
+            else
+                for (int64_t k = 0; k < n; k++)
+                    ds[k * w->stride[1][0]] = share_hit(xs[k * sx], y) ? v : 0.0f;
+            omi_walk_advance(w, &p, n);
+            i += n;
+        }
+    }
+}
+
+static void share_range(void *arg, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const share_job *j = arg;
+    omi_pos p;
+    omi_walk_seek(&j->kept, begin, &p);
+    for (int64_t i = begin; i < end; i++) {
+        share_output(j, &p);
+        omi_walk_advance(&j->kept, &p, 1);
+    }
+}
+
+void omi_reduce_extreme_grad(const om_view *x, const om_view *y, const om_view *g, uint32_t axes,
+                             const om_view *dx) {
+    share_job j          = {x->data, y->data, g->data, dx->data, {0}, {0}};
+    const om_view *in[4] = {x, y, g, dx};
+    om_view kept[4], red[4];
+    const om_view *kv[4] = {&kept[0], &kept[1], &kept[2], &kept[3]};
+    const om_view *rv[2] = {&red[0], &red[3]};
+    for (int k = 0; k < 4; k++) {
+        kept[k] = red[k] = *in[k];
+        kept[k].rank = red[k].rank = 0;
+        for (int i = 0; i < x->rank; i++) {
+            om_view *v          = axes >> i & 1 ? &red[k] : &kept[k];
+            v->shape[v->rank]   = x->shape[i];
+            v->strides[v->rank] = in[k]->strides[i];
+            v->rank++;
+        }
+    }
+    omi_walk_init(&j.kept, 4, kv);
+    omi_walk_init(&j.red, 2, rv);
+    if (j.kept.numel == 0 || j.red.numel == 0) return;
+    omi_split(j.kept.numel, omi_max64(1, OMI_GRAIN / j.red.numel), share_range, &j);
+}
