@@ -7,16 +7,13 @@
  * that depends on its size only. Checkpoints save the three words. Float32 fills are in
  * compute/random.h.
  *
- * Needs: compiler.h.  Used by: compute, ops, nn, training.
+ * Needs: compiler.h, the public om_rng.  Used by: compute, ops, nn, training.
  */
 #ifndef OM_BASE_RNG_H
 #define OM_BASE_RNG_H
 
 #include "base/compiler.h"
-
-typedef struct om_rng {
-    uint64_t seed, stream, block; /* block: the next one unused */
-} om_rng;
+#include "onemodel/tensor.h" /* om_rng: block is the next one unused */
 
 /* The streams of AR-12.6, so that adding draws of one kind does not move another. */
 enum {
