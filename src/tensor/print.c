@@ -1,0 +1,95 @@
+/*
+ * print.c -- om_text_of: a tensor as text for people.
+ *
+ * Axes longer than eight show their first and last three entries, so the text of any tensor of
+ * rank r has at most 7^r elements. Numbers look the same whatever the process's locale is.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "compute/move.h"
+#include "tensor/seam.h"
+
+enum { AXIS_WHOLE = 8, AXIS_EDGE = 3 };
+
+static void put_float(om_str *s, double v, int digits) {
+    char text[40];
+    if (v != v) {
+        omi_str_puts(s, "nan");
+        return;
+    }
+    if (isinf(v)) {
+        omi_str_puts(s, v > 0 ? "inf" : "-inf");
+        return;
+    }
+    snprintf(text, sizeof text, "%.*g", digits, v);
+    for (char *p = text; *p; p++) // another locale's decimal point
+        if (!strchr("0123456789+-e", *p)) *p = '.';
+    omi_str_puts(s, text);
+}
+
+static void put_element(om_str *s, const om_tensor *t, int64_t at) {
+    size_t size      = om_dtype_size((om_dtype)t->dtype);
+    const void *data = (const char *)t->storage->buf->data + (size_t)at * size;
+    int64_t i64;
+    switch ((om_dtype)t->dtype) {
+    case OM_F32:
+        put_float(s, omi_element_to_double(data, OM_F32), 6);
+        break;
+    case OM_F64:
+        put_float(s, omi_element_to_double(data, OM_F64), 10);
+        break;
+    case OM_I64:
+        memcpy(&i64, data, sizeof i64);
+        omi_str_printf(s, "%lld", (long long)i64);
+        break;
+    case OM_BOOL:
+        omi_str_puts(s, *(const uint8_t *)data ? "true" : "false");
+        break;
+    default:
+        omi_str_printf(s, "%d", (int)omi_element_to_double(data, (om_dtype)t->dtype));
+    }
+}
+
+static void put_axis(om_str *s, const om_tensor *t, int axis, int64_t at) {
+    if (axis == t->rank) {
+        put_element(s, t, at);
+        return;
+    }
+    int64_t n = t->shape[axis];
+    bool leaf = axis + 1 == t->rank;
+    omi_str_puts(s, "[");
+    for (int64_t i = 0; i < n; i++) {
+        if (i > 0) {
+            omi_str_puts(s, leaf ? ", " : ",\n");
+            for (int k = 0; !leaf && k <= axis; k++)
+                omi_str_puts(s, " ");
+        }
+        if (n > AXIS_WHOLE && i == AXIS_EDGE) {
+            omi_str_puts(s, "...");
+            i = n - AXIS_EDGE - 1;
+            continue;
+        }
+        put_axis(s, t, axis + 1, at + i * t->strides[axis]);
+    }
+    omi_str_puts(s, "]");
+}
+
+char *om_text_of(const om_tensor *t) {
+    OMI_ENTER("om_text_of");
+    char shape[160];
+    om_str s = {0};
+    if (omi_check_arg(t, "the tensor") != OM_OK || omi_seam_read(t, OM_READ_EXPORT) != OM_OK)
+        return NULL;
+    omi_str_printf(&s, "%s %s\n", om_dtype_name((om_dtype)t->dtype),
+                   omi_shape_text(shape, sizeof shape, t->rank, t->shape));
+    put_axis(&s, t, 0, t->offset);
+    // The caller frees by the length of the text, so the block must have that size.
+    char *text = s.failed ? NULL : omi_alloc(s.n + 1);
+    if (text) memcpy(text, s.v, s.n + 1);
+    omi_str_free(&s);
+    return text;
+}
