@@ -1,6 +1,6 @@
 /*
- * elementwise_grad.c -- gradients of one-input functions, Clip, Max and Min (AR-11.2). float32
- * only: operators refuse gradients of other types before they come here.
+ * elementwise_grad.c -- gradients of one-input functions, Clip, Max and Min (AR-11.2). float32 by
+ * the kernel table; float64, which has few functions (AR-9.4), by plain loops here.
  */
 #include "compute/elementwise.h"
 
@@ -51,8 +51,21 @@ static unary_grad_fn unary_grad(const om_kernels *t, om_unary_kind k) {
     }
 }
 
+/* The same sequences in float64: Neg, Abs and Sqrt are all there is. */
+static void unary_grad_f64(om_unary_kind k, int64_t n, const double *s, const double *g,
+                           double *dx) {
+    for (int64_t i = 0; i < n; i++)
+        if (k == OM_U_NEG)
+            dx[i] = -g[i];
+        else if (k == OM_U_ABS)
+            dx[i] = g[i] * (s[i] > 0 ? 1.0 : s[i] < 0 ? -1.0 : s[i] == 0 ? 0.0 : s[i]);
+        else
+            dx[i] = g[i] / (2.0 * s[i]);
+}
+
 typedef struct grad_arg {
     unary_grad_fn fn;
+    om_unary_kind kind;
     const void *lo, *hi;
     bool max;
 } grad_arg;
@@ -61,11 +74,14 @@ static void unary_grad_run(const omi_map *m, int64_t n, int64_t first, const voi
                            const int *step, void *const *out) {
     const grad_arg *a = m->arg;
     (void)first, (void)step;
-    a->fn(n, in[0], in[1], out[0]);
+    if (m->in[0]->dtype == OM_F64)
+        unary_grad_f64(a->kind, n, in[0], in[1], out[0]);
+    else
+        a->fn(n, in[0], in[1], out[0]);
 }
 
 void omi_unary_grad(om_unary_kind k, const om_view *s, const om_view *g, const om_view *dx) {
-    grad_arg a = {.fn = unary_grad(omi_kernels(), k)};
+    grad_arg a = {.fn = unary_grad(omi_kernels(), k), .kind = k};
     if (!a.fn) return;
     omi_map m = {.n_in       = 2,
                  .n_out      = 1,
@@ -97,11 +113,26 @@ void omi_clip_grad(const om_view *x, const void *lo, const void *hi, const om_vi
     omi_map_apply(&m);
 }
 
+static void maxmin_f64(int64_t n, bool max, const double *a, const double *b, const double *g,
+                       double *da, double *db) {
+    for (int64_t i = 0; i < n; i++) {
+        bool na = a[i] != a[i], nb = b[i] != b[i];
+        bool wa   = (max ? a[i] > b[i] : a[i] < b[i]) || (na && !nb);
+        bool wb   = (max ? b[i] > a[i] : b[i] < a[i]) || (nb && !na);
+        double gi = g[i], half = gi * 0.5; // read before written: da or db may be g
+        if (da) da[i] = wa ? gi : wb ? 0 : half;
+        if (db) db[i] = wb ? gi : wa ? 0 : half;
+    }
+}
+
 static void maxmin_run(const omi_map *m, int64_t n, int64_t first, const void *const *in,
                        const int *step, void *const *out) {
     const grad_arg *a = m->arg;
     (void)first, (void)step;
-    omi_kernels()->extreme_grad_f32(n, a->max, in[0], in[1], in[2], out[0], out[1]);
+    if (m->in[0]->dtype == OM_F64)
+        maxmin_f64(n, a->max, in[0], in[1], in[2], out[0], out[1]);
+    else
+        omi_kernels()->extreme_grad_f32(n, a->max, in[0], in[1], in[2], out[0], out[1]);
 }
 
 void omi_maxmin_grad(bool max, const om_view *a, const om_view *b, const om_view *g,

@@ -94,41 +94,43 @@ void omi_argmax(bool max, const om_view *x, int axis, const om_view *y) {
 /* ---- gradient of Max and Min ---------------------------------------------------------------- */
 
 typedef struct share_job {
-    const float *x, *y, *g;
-    float *dx;
+    const void *x, *y, *g;
+    void *dx;
+    bool f64;
     omi_walk kept; /* 0: x, 1: y, 2: g, 3: dx, over the axes that stay */
     omi_walk red;  /* 0: x, 1: dx, over the reduced ones */
 } share_job;
 
-OM_INLINE bool share_hit(float x, float y) {
-    return x == y || (x != x && y != y);
-}
-
-/* dx = hit ? g / count : +0 for one output */
-static void share_output(const share_job *j, const omi_pos *at) {
-    const omi_walk *w = &j->red;
-    const float *x    = j->x + at->off[0];
-    float y = j->y[at->off[1]], g = j->g[at->off[2]], *dx = j->dx + at->off[3];
-    int64_t count = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        float v = g / (float)count; /* used by the second pass only */
-        omi_pos p;
-        omi_walk_seek(w, 0, &p);
-        for (int64_t i = 0; i < w->numel;) {
-            int64_t n = omi_walk_run(w, &p, w->numel - i), sx = w->stride[0][0];
-            const float *xs = x + p.off[0];
-            float *ds       = dx + p.off[1];
-            if (pass == 0)
-                for (int64_t k = 0; k < n; k++)
-                    count += share_hit(xs[k * sx], y);
-            else
-                for (int64_t k = 0; k < n; k++)
-                    ds[k * w->stride[1][0]] = share_hit(xs[k * sx], y) ? v : 0.0f;
-            omi_walk_advance(w, &p, n);
-            i += n;
-        }
+/* dx = hit ? g / count : +0 for one output; a NaN hits a NaN. */
+#define SHARE_OUTPUT(name, type)                                                                   \
+    static void name(const share_job *j, const omi_pos *at) {                                      \
+        const omi_walk *w = &j->red;                                                               \
+        const type *x     = (const type *)j->x + at->off[0];                                       \
+        type y = ((const type *)j->y)[at->off[1]], g = ((const type *)j->g)[at->off[2]];           \
+        type *dx      = (type *)j->dx + at->off[3];                                                \
+        int64_t count = 0, sx = w->stride[0][0], sd = w->stride[1][0];                             \
+        for (int pass = 0; pass < 2; pass++) {                                                     \
+            type v = g / (type)count; /* used by the second pass only */                           \
+            omi_pos p;                                                                             \
+            omi_walk_seek(w, 0, &p);                                                               \
+            for (int64_t i = 0, n; i < w->numel; i += n) {                                         \
+                n              = omi_walk_run(w, &p, w->numel - i);                                \
+                const type *xs = x + p.off[0];                                                     \
+                type *ds       = dx + p.off[1];                                                    \
+                for (int64_t k = 0; k < n; k++) {                                                  \
+                    type e   = xs[k * sx];                                                         \
+                    bool hit = e == y || (e != e && y != y);                                       \
+                    if (pass == 0)                                                                 \
+                        count += hit;                                                              \
+                    else                                                                           \
+                        ds[k * sd] = hit ? v : 0;                                                  \
+                }                                                                                  \
+                omi_walk_advance(w, &p, n);                                                        \
+            }                                                                                      \
+        }                                                                                          \
     }
-}
+SHARE_OUTPUT(share_f32, float)
+SHARE_OUTPUT(share_f64, double)
 
 static void share_range(void *arg, int64_t begin, int64_t end, int worker) {
     (void)worker;
@@ -136,14 +138,18 @@ static void share_range(void *arg, int64_t begin, int64_t end, int worker) {
     omi_pos p;
     omi_walk_seek(&j->kept, begin, &p);
     for (int64_t i = begin; i < end; i++) {
-        share_output(j, &p);
+        if (j->f64)
+            share_f64(j, &p);
+        else
+            share_f32(j, &p);
         omi_walk_advance(&j->kept, &p, 1);
     }
 }
 
 void omi_reduce_extreme_grad(const om_view *x, const om_view *y, const om_view *g, uint32_t axes,
                              const om_view *dx) {
-    share_job j          = {x->data, y->data, g->data, dx->data, {0}, {0}};
+    share_job j = {
+        .x = x->data, .y = y->data, .g = g->data, .dx = dx->data, .f64 = x->dtype == OM_F64};
     const om_view *in[4] = {x, y, g, dx};
     om_view kept[4], red[4];
     const om_view *kv[4] = {&kept[0], &kept[1], &kept[2], &kept[3]};
