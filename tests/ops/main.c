@@ -1,0 +1,47 @@
+/*
+ * main.c -- runs the samples of every family: `test_ops unit [op]` or `test_ops exact [op]`.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sample.h"
+
+#define FAMILY(x) extern const sample_op sample_##x[];
+#include "families.def"
+#undef FAMILY
+
+static const sample_op *const families[] = {
+#define FAMILY(x) sample_##x,
+#include "families.def"
+#undef FAMILY
+};
+
+static void test_unit(void **state) {
+    sample_check_unit(*state);
+}
+static void test_exact(void **state) {
+    sample_check_exact(*state);
+}
+
+int main(int argc, char **argv) {
+    sample_alloc_install();
+    bool exact = argc > 1 && strcmp(argv[1], "exact") == 0;
+    struct CMUnitTest tests[256];
+    size_t n = 0;
+    for (size_t f = 0; f < OM_COUNT(families); f++)
+        for (const sample_op *op = families[f]; op->name && n < OM_COUNT(tests); op++) {
+            if (argc > 2 && strcmp(argv[2], op->name) != 0) continue;
+            union { // cmocka wants a plain pointer; the table stays constant
+                const void *c;
+                void *p;
+            } state    = {.c = op};
+            tests[n++] = (struct CMUnitTest){.name          = op->name,
+                                             .test_func     = exact ? test_exact : test_unit,
+                                             .initial_state = state.p};
+        }
+    return _cmocka_run_group_tests(exact ? "ops, bits" : "ops", tests, n, NULL, NULL);
+}
