@@ -166,7 +166,7 @@ static void int_output(const red_job *j, int64_t base, int64_t i) {
     uint64_t buf[512], acc = j->kind == OM_R_PROD ? 1 : 0;
     int64_t best = int_bound(j->dtype, j->kind == OM_R_MIN), v;
     omi_pos p;
-    omi_walk_seek(&j->red, 0, &p);
+    if (j->n > 0) omi_walk_seek(&j->red, 0, &p);
     for (int64_t at = 0; at < j->n; at += 512) {
         int64_t n     = omi_min64(512, j->n - at);
         const void *x = red_piece(j, base, &p, n, buf);

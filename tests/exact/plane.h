@@ -108,6 +108,60 @@ OM_INLINE float at32(const om_view *v, int64_t i) {
     return ((const float *)v->data)[offset_of(v, i)];
 }
 
+/* Ways to lay a shape over a buffer of as many elements. */
+enum { LAY_DENSE, LAY_ONE, LAY_ROW, LAY_COLUMN, LAY_TRANSPOSED, LAY_BACKWARD, LAY_COUNT };
+OM_INLINE om_view lay_out(void *data, om_dtype t, int rank, const int64_t *shape, int layout) {
+    om_view v  = view_of(data, t, rank, shape);
+    int64_t at = 0, s = 1;
+    for (int i = 0; i < rank; i++) {
+        if (layout == LAY_ONE || (layout == LAY_ROW && i + 1 < rank) ||
+            (layout == LAY_COLUMN && i + 1 == rank))
+            v.strides[i] = 0;
+        if (layout == LAY_TRANSPOSED) {
+            v.strides[i] = s;
+            s *= shape[i];
+        }
+        if (layout == LAY_BACKWARD) {
+            at += (shape[i] - 1) * v.strides[i];
+            v.strides[i] = -v.strides[i];
+        }
+    }
+    v.data = (char *)data + at * (int64_t)om_dtype_size(t);
+    return v;
+}
+
+/* AR-4.1 over values already widened to float64. */
+OM_INLINE double ref_sum64(int64_t n, const double *x) {
+    double total = 0.0;
+    for (int64_t b = 0; b < n; b += 4096) {
+        double s[16] = {0};
+        for (int64_t i = b; i < n && i < b + 4096; i++)
+            s[(i - b) % 16] += x[i];
+        for (int h = 8; h; h /= 2)
+            for (int l = 0; l < h; l++)
+                s[l] = s[l] + s[l + h];
+        total += s[0];
+    }
+    return total;
+}
+/* Max of AR-1.5. */
+OM_INLINE float ref_max(float a, float b) {
+    if (a != a || b != b) return __builtin_nanf("");
+    return a > b ? a : b > a ? b : from32(bits32(a) & bits32(b));
+}
+OM_INLINE float ref_min(float a, float b) {
+    if (a != a || b != b) return __builtin_nanf("");
+    return a < b ? a : b < a ? b : from32(bits32(a) | bits32(b));
+}
+/* exp and log by libm's float64: inputs of these tests stay clear of midpoints, or they would fail.
+ */
+OM_INLINE float ref_exp(float x) {
+    return (float)exp((double)x);
+}
+OM_INLINE float ref_log(float x) {
+    return (float)log((double)x);
+}
+
 OM_INLINE void expect_hash(const char *what, uint64_t got, uint64_t want) {
     if (got != want)
         fail_msg("%s: hash %016llx, not %016llx", what, (unsigned long long)got,
