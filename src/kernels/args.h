@@ -54,4 +54,70 @@ typedef struct om_gemmx_args {
 /* Columns a pass down columns takes at once: acc[OM_SUM_LANES][OM_COL_TILE] stays in the L1 cache. */
 #define OM_COL_TILE 32
 
+/* ---- conv/: AR-3 ----------------------------------------------------------------------------- */
+
+#define OM_CONV_PIXELS 128 /* pixels whose patches are packed at once  */
+#define OM_CONV_KC     512 /* no block of AR-3.1 is longer unless the kernel area is */
+#define OM_CONV_SLACK  32  /* floats behind x and packed weights that vectors may touch */
+
+/* Sums over (channel, tap) of w * x for rows of weights and a rectangle of pixels, one group of one
+ * image. x is laid out so that a step of one pixel is one float and a tap is a fixed offset: a
+ * padded copy, split by column phase when the stride is not 1. Serves Conv and, with the taps of
+ * one phase, its input gradient. */
+typedef struct om_conv_args {
+    int64_t rows;         /* rows of w in all                                      */
+    int64_t tile0, tile1; /* tiles of rows to compute                              */
+    int64_t chans, cb;    /* contracted channels; channels in one chain P_b        */
+    int64_t group;        /* channels in one group of block sums; 0: no groups     */
+    int64_t taps;
+    const int64_t *tap; /* [taps] offsets in x                                   */
+    const float *x;
+    int64_t plane;           /* floats from one channel of x to the next              */
+    int64_t out_w, row_step; /* pixels in a row; floats of x from one row to the next */
+    int64_t pixels;
+    bool slack;           /* x may be read OM_CONV_SLACK floats beyond its end     */
+    const uint16_t *mask; /* [panel of 16 pixels][taps] lanes that exist; NULL: all */
+    const float *w;       /* from conv_pack_w                                      */
+    const float *bias;    /* [rows] or NULL                                        */
+    float *y;
+    int64_t y_rs; /* floats from one row to the next; pixels are contiguous */
+    float *ws;    /* omi_conv_ws_floats                                    */
+} om_conv_args;
+
+OM_INLINE int64_t omi_conv_ws_floats(int64_t rows, int64_t kc, bool grouped) {
+    return OM_CONV_PIXELS * kc + OM_CONV_SLACK + (grouped ? rows * OM_CONV_PIXELS : 0) + 64;
+}
+
+/* Weights of om_conv_args: element (row, channel, t) at w[row * row_step + channel * chan_step +
+ * tap[t]]; dst: rows * chans * taps floats and OM_CONV_SLACK. */
+typedef struct om_conv_pack_args {
+    int64_t rows, chans, cb, taps;
+    const int64_t *tap;
+    const float *w;
+    int64_t row_step, chan_step;
+    float *dst;
+} om_conv_pack_args;
+
+/* One channel of a depthwise convolution: one chain over the taps. x as in om_conv_args, with
+ * slack. */
+typedef struct om_depthwise_args {
+    int64_t taps;
+    const int64_t *tap;
+    const float *w; /* [taps] */
+    const float *x;
+    int64_t out_h, out_w, row_step;
+    const float *bias; /* one number or NULL */
+    float *y;
+} om_depthwise_args;
+
+/* Pixels [p0, p1) of up to sixteen columns of x (tap offsets) as rows of a panel, for the weight
+ * gradient; x as in om_conv_args, with slack. */
+typedef struct om_unfold_args {
+    const float *x;
+    const int64_t *col; /* [cols] */
+    int cols;
+    int64_t out_w, row_step, p0, p1;
+    float *dst; /* [p1 - p0][16], columns beyond cols zero */
+} om_unfold_args;
+
 #endif

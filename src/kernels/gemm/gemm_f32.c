@@ -138,11 +138,11 @@ static void few_rows(const om_gemm_args *g) {
             int64_t kc = omi_min64(g->k - k0, OM_GEMM_KB), in_group = k0 % OM_GEMM_SB;
             const float *b = g->b + p * g->b_ps + k0 * 16;
             if (k0 < OM_GEMM_SB) {
-                run_tile(f, m, np, kc, g->a + k0, g->a_rs, b, g->b_ps, 16, g->y + j0, g->y_rs,
+                run_tile(f, m, np, kc, g->a + k0, g->a_rs, b, g->b_ps, g->y + j0, g->y_rs,
                          g->into || k0 > 0, cols);
                 continue;
             }
-            f(kc, g->a + k0, g->a_rs, b, g->b_ps, 16, group, np * 16, in_group > 0);
+            f(kc, g->a + k0, g->a_rs, b, g->b_ps, group, np * 16, in_group > 0);
             if (k0 + kc == g->k || in_group + OM_GEMM_KB == OM_GEMM_SB)
                 add_block(g->y + j0, g->y_rs, group, np * 16, m, cols);
         }
@@ -205,14 +205,14 @@ static void run_block(const block *b, int64_t p0, int64_t cols, float *d, int64_
             if (next) prefetch_share(next, g->b_ps, b->kc, np, t, b->rows.tiles);
             if (b->packed) {
                 f = tiles_packed[np - 1][mr];
-                run_tile(f, mr, np, b->kc, o, 1, bp, g->b_ps, 16, c, ldd, into, cols - p * 16);
+                run_tile(f, mr, np, b->kc, o, 1, bp, g->b_ps, c, ldd, into, cols - p * 16);
             } else {
                 f = narrow[mr];
 #if W == 16
                 if (np == 2) f = pairs[mr];
 #endif
                 run_tile(f, mr, np, b->kc, g->a + (b->i0 + i) * g->a_rs + b->k0, g->a_rs, bp,
-                         g->b_ps, 16, c, ldd, into, cols - p * 16);
+                         g->b_ps, c, ldd, into, cols - p * 16);
             }
             o += mr * b->kc;
             i += mr;

@@ -32,7 +32,7 @@
 #define UMAX 6 /* products of at most so many rows read a in place */
 
 typedef void (*om_tile)(int64_t kc, const float *a, int64_t ars, const float *b, int64_t bps,
-                        int64_t brs, float *c, int64_t ldc, int into);
+                        float *c, int64_t ldc, int into);
 
 OM_INLINE void tile_store(int mr, int nv, vf acc[MRM][UPM * VP], float *c, int64_t ldc, int into) {
     if (into) {
@@ -73,12 +73,12 @@ OM_INLINE void soft_row(float a, const float *b, float *acc) {
 }
 
 OM_INLINE void tile_any(int mr, int np, int64_t kc, const float *a, int64_t ars, int64_t acs,
-                        const float *b, int64_t bps, int64_t brs, float *c, int64_t ldc, int into) {
+                        const float *b, int64_t bps, float *c, int64_t ldc, int into) {
     (void)np, (void)bps;
     float acc[UMAX][16] = {{0}};
     for (int64_t k = 0; k < kc; k++)
         for (int i = 0; i < mr; i++)
-            soft_row(a[i * ars + k * acs], b + k * brs, acc[i]);
+            soft_row(a[i * ars + k * acs], b + k * 16, acc[i]);
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < 16; j++)
             c[i * ldc + j] = into ? c[i * ldc + j] + acc[i][j] : acc[i][j];
@@ -86,12 +86,12 @@ OM_INLINE void tile_any(int mr, int np, int64_t kc, const float *a, int64_t ars,
 /* a packed [kc][mr], b packed */
 OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const float *b, int64_t bps,
                            float *c, int64_t ldc, int into) {
-    tile_any(mr, np, kc, a, 1, mr, b, bps, 16, c, ldc, into);
+    tile_any(mr, np, kc, a, 1, mr, b, bps, c, ldc, into);
 }
-/* rows of a at ars, contiguous along k; rows of b at brs */
+/* rows of a at ars, contiguous along k */
 OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ars, const float *b,
-                          int64_t bps, int64_t brs, float *c, int64_t ldc, int into) {
-    tile_any(mr, np, kc, a, ars, 1, b, bps, brs, c, ldc, into);
+                          int64_t bps, float *c, int64_t ldc, int into) {
+    tile_any(mr, np, kc, a, ars, 1, b, bps, c, ldc, into);
 }
 
 #else
@@ -121,9 +121,9 @@ OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const flo
     tile_store(mr, nv, acc, c, ldc, into);
 }
 
-/* rows of a at ars, contiguous along k; rows of b at brs */
+/* rows of a at ars, contiguous along k */
 OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ars, const float *b,
-                          int64_t bps, int64_t brs, float *c, int64_t ldc, int into) {
+                          int64_t bps, float *c, int64_t ldc, int into) {
     vf acc[MRM][UPM * VP];
     const int nv = np * VP;
     /* three rows share a base, so that few address registers are needed */
@@ -135,13 +135,13 @@ OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ar
         vf bv[UPM * VP];
         OM_UNROLL for (int v = 0; v < nv; v++) bv[v] = vload(b + v / VP * bps + v % VP * W);
         if (mr * np < MRM * NPM) { /* few rows: bound by the stream of b */
-            OM_UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(b + p * bps + 48 * brs, 0, 3);
+            OM_UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(b + p * bps + 48 * 16, 0, 3);
         }
         OM_UNROLL for (int i = 0; i < mr; i++) {
             vf av                                            = vset1(r[i / 3][i % 3 * ars + k]);
             OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vfma(av, bv[v], acc[i][v]);
         }
-        b += brs;
+        b += 16;
     }
     tile_store(mr, nv, acc, c, ldc, into);
 }
@@ -149,17 +149,17 @@ OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ar
 
 /* The functions behind the tables. Kept out of line so that the disassembly test finds them. */
 #define TILE_P(mr, np)                                                                             \
-    static __attribute__((noinline)) OM_UNUSED void om_tile_p##mr##x##np(                          \
-        int64_t kc, const float *a, int64_t ars, const float *b, int64_t bps, int64_t brs,         \
-        float *c, int64_t ldc, int into) {                                                         \
-        (void)ars, (void)brs;                                                                      \
+    static __attribute__((noinline))                                                               \
+    OM_UNUSED void om_tile_p##mr##x##np(int64_t kc, const float *a, int64_t ars, const float *b,   \
+                                        int64_t bps, float *c, int64_t ldc, int into) {            \
+        (void)ars;                                                                                 \
         tile_packed(mr, np, kc, a, b, bps, c, ldc, into);                                          \
     }
 #define TILE_U(mr, np)                                                                             \
-    static __attribute__((noinline)) OM_UNUSED void om_tile_u##mr##x##np(                          \
-        int64_t kc, const float *a, int64_t ars, const float *b, int64_t bps, int64_t brs,         \
-        float *c, int64_t ldc, int into) {                                                         \
-        tile_plain(mr, np, kc, a, ars, b, bps, brs, c, ldc, into);                                 \
+    static __attribute__((noinline))                                                               \
+    OM_UNUSED void om_tile_u##mr##x##np(int64_t kc, const float *a, int64_t ars, const float *b,   \
+                                        int64_t bps, float *c, int64_t ldc, int into) {            \
+        tile_plain(mr, np, kc, a, ars, b, bps, c, ldc, into);                                      \
     }
 
 TILE_P(1, 1)
@@ -228,14 +228,14 @@ OM_INLINE int om_rows_height(const om_rows *r, int64_t tile) {
 
 /* A tile at the right edge goes through a scratch tile, so that c is not written beyond n. */
 OM_INLINE void run_tile(om_tile f, int mr, int np, int64_t kc, const float *a, int64_t ars,
-                        const float *b, int64_t bps, int64_t brs, float *c, int64_t ldc, int into,
+                        const float *b, int64_t bps, float *c, int64_t ldc, int into,
                         int64_t cols) {
     if (OM_LIKELY(cols >= np * 16)) {
-        f(kc, a, ars, b, bps, brs, c, ldc, into);
+        f(kc, a, ars, b, bps, c, ldc, into);
         return;
     }
     float t[MRM > UMAX ? MRM * UPM * 16 : UMAX * UPM * 16] __attribute__((aligned(64)));
-    f(kc, a, ars, b, bps, brs, t, np * 16, 0);
+    f(kc, a, ars, b, bps, t, np * 16, 0);
     for (int i = 0; i < mr; i++)
         for (int64_t j = 0; j < cols; j++) {
             float v        = t[i * np * 16 + j];
