@@ -1,0 +1,222 @@
+/*
+ * matmul.c -- MatMul with numpy's rules and Gemm, both the product of AR-2 with the epilogue of
+ * AR-2.2.
+ *
+ * Transposes are strides. A constant right operand is packed once per buffer (CD-25) and the packed
+ * form shared by every plan and session. A right operand without batch makes one product of all
+ * rows.
+ */
+#include "compute/matmul.h"
+
+#include "base/checked.h"
+#include "graphops/rows.h"
+
+static om_status product_types(om_nctx *c) {
+    for (uint32_t i = 0; i < c->n_in; i++)
+        OM_TRY(omi_type(c, i, OM_TY_ALL));
+    OM_TRY(omi_same_type(c, 0, 1));
+    OM_TRY(omi_same_type(c, 0, 2));
+    int32_t t = c->in[0]->dtype;
+    if (t && !omi_matmul_supports((om_dtype)t))
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
+                           omi_onnx_type_name(t));
+    return omi_out_type(c, 0, t);
+}
+
+typedef struct product_args {
+    om_matmul_args m; /* without data pointers */
+    uint32_t a, b, c, y;
+} product_args;
+
+static om_status run_product(const om_step *s, const om_exec *e) {
+    const product_args *p = s->args;
+    om_matmul_args m      = p->m;
+    m.a.data              = e->ptr[p->a];
+    m.b.data              = e->ptr[p->b];
+    m.c.data              = p->c == OM_NO_VALUE ? NULL : e->ptr[p->c];
+    m.y.data              = e->ptr[p->y];
+    omi_matmul(&m, e->ws, e->workers);
+    return OM_OK;
+}
+
+/* Packs b when it is a constant without batch axes, and asks for workspace. */
+static om_step *finish_product(om_nctx *c, om_step *s) {
+    product_args *p   = s->args;
+    const om_pval *bv = c->in[1];
+    const om_view *b  = &p->m.b;
+    int r             = b->rank;
+    bool packable     = bv->dtype == OM_F32 && bv->known && bv->buf && bv->numel > 0;
+    for (int i = 0; i < r - 2; i++)
+        if (b->strides[i] != 0 && b->shape[i] != 1) packable = false;
+    if (packable) {
+        p->m.b_packed =
+            omi_panel16_cached(bv->buf, bv->offset / (int64_t)sizeof(float), b->strides[r - 2],
+                               b->strides[r - 1], b->shape[r - 2], b->shape[r - 1]);
+        if (!p->m.b_packed) return NULL;
+    }
+    s->ws_bytes = omi_matmul_workspace(&p->m, c->workers);
+    return s;
+}
+
+static void add_axis(om_view *v, int at) {
+    for (int i = v->rank; i > at; i--) {
+        v->shape[i]   = v->shape[i - 1];
+        v->strides[i] = v->strides[i - 1];
+    }
+    v->shape[at]   = 1;
+    v->strides[at] = 0;
+    v->rank++;
+}
+
+/* ---- MatMul -------------------------------------------------------------------------------------
+ */
+
+om_status omi_infer_matmul(om_nctx *c) {
+    OM_TRY(omi_arity(c, 2, 2, 1));
+    OM_TRY(product_types(c));
+    if (c->types_only) return OM_OK;
+    const om_pval *a = c->in[0], *b = c->in[1];
+    if (a->rank < 1 || b->rank < 1)
+        return omi_problem(c, OM_ERR_SHAPE, "operands of rank 0 have no matrix product");
+    int64_t ka = a->shape[a->rank - 1], kb = b->shape[b->rank > 1 ? b->rank - 2 : 0];
+    if (ka != kb)
+        return omi_problem(
+            c, OM_ERR_SHAPE,
+            "the last axis of '%.60s' is %lld and the matching axis of '%.60s' is %lld", a->name,
+            (long long)ka, b->name, (long long)kb);
+    om_pval ba = *a, bb = *b, *batch[2] = {&ba, &bb};
+    int rank = 0;
+    int64_t shape[OM_MAX_RANK + 2];
+    ba.rank = a->rank > 2 ? a->rank - 2 : 0;
+    bb.rank = b->rank > 2 ? b->rank - 2 : 0;
+    OM_TRY(omi_broadcast(c, 2, batch, &rank, shape));
+    if (a->rank > 1) shape[rank++] = a->shape[a->rank - 2];
+    if (b->rank > 1) shape[rank++] = b->shape[b->rank - 1];
+    return omi_out_shape(c, 0, rank, shape);
+}
+
+/* b is one matrix and a is contiguous: all rows of a are one product. */
+static void flatten_rows(om_matmul_args *m) {
+    int64_t rows = 1, k = m->a.shape[m->a.rank - 1];
+    for (int i = 0; i < m->a.rank - 1; i++)
+        rows *= m->a.shape[i];
+    m->a = (om_view){.dtype = m->a.dtype, .rank = 2, .shape = {rows, k}};
+    m->y = (om_view){.dtype = m->y.dtype, .rank = 2, .shape = {rows, m->y.shape[m->y.rank - 1]}};
+    omi_view_pack_strides(&m->a);
+    omi_view_pack_strides(&m->y);
+}
+
+om_step *omi_sel_matmul(om_nctx *c) {
+    om_step *s      = omi_step(c, run_product, sizeof(product_args));
+    product_args *p = s ? s->args : NULL;
+    if (!p) return NULL;
+    p->a              = c->in[0]->index;
+    p->b              = c->in[1]->index;
+    p->c              = OM_NO_VALUE;
+    p->y              = c->out[0]->index;
+    om_matmul_args *m = &p->m;
+    m->alpha = m->beta = 1;
+    m->a               = omi_ref(c->in[0]).v;
+    m->b               = omi_ref(c->in[1]).v;
+    m->y               = omi_ref(c->out[0]).v;
+    if (c->in[1]->rank == 1) {
+        add_axis(&m->b, 1);
+        add_axis(&m->y, m->y.rank);
+    }
+    if (c->in[0]->rank == 1) {
+        add_axis(&m->a, 0);
+        add_axis(&m->y, m->y.rank - 1);
+    }
+    omi_view_pack_strides(&m->y);
+    if (m->b.rank == 2) flatten_rows(m);
+    int r = m->y.rank;
+    int64_t want[OM_MAX_RANK];
+    for (int k = 0; k < r; k++)
+        want[k] = m->y.shape[k];
+    want[r - 1] = m->a.shape[m->a.rank - 1];
+    m->a        = omi_view_broadcast(&m->a, r, want);
+    want[r - 2] = want[r - 1];
+    want[r - 1] = m->y.shape[r - 1];
+    m->b        = omi_view_broadcast(&m->b, r, want);
+    return finish_product(c, s);
+}
+
+/* ---- Gemm ---------------------------------------------------------------------------------------
+ */
+
+typedef struct gemm_attrs {
+    float alpha, beta;
+    bool ta, tb;
+} gemm_attrs;
+
+static om_status read_gemm(om_nctx *c, gemm_attrs *g) {
+    OM_TRY(omi_get_float(c, "alpha", 1, &g->alpha));
+    OM_TRY(omi_get_float(c, "beta", 1, &g->beta));
+    OM_TRY(omi_get_flag(c, "transA", false, &g->ta));
+    return omi_get_flag(c, "transB", false, &g->tb);
+}
+
+om_status omi_infer_gemm(om_nctx *c) {
+    gemm_attrs g;
+    OM_TRY(omi_arity(c, 2, 3, 1));
+    OM_TRY(read_gemm(c, &g));
+    for (uint32_t i = 0; i < 3; i++)
+        OM_TRY(omi_type(c, i, OM_TY_F32 | OM_TY_F64));
+    OM_TRY(product_types(c));
+    if (c->in[0]->dtype && !(c->in[0]->dtype == OM_F32 || c->in[0]->dtype == OM_F64))
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
+                           omi_onnx_type_name(c->in[0]->dtype));
+    if (c->types_only) return OM_OK;
+    const om_pval *a = c->in[0], *b = c->in[1], *bias = c->n_in > 2 ? c->in[2] : NULL;
+    if (a->rank != 2 || b->rank != 2)
+        return omi_problem(c, OM_ERR_SHAPE, "A has rank %d and B rank %d; both must have rank 2",
+                           a->rank, b->rank);
+    int64_t ka = a->shape[g.ta ? 0 : 1], kb = b->shape[g.tb ? 1 : 0];
+    if (ka != kb)
+        return omi_problem(c, OM_ERR_SHAPE,
+                           "the inner sizes of '%.60s' and '%.60s' are %lld and %lld", a->name,
+                           b->name, (long long)ka, (long long)kb);
+    int64_t shape[2] = {a->shape[g.ta ? 1 : 0], b->shape[g.tb ? 0 : 1]};
+    if (bias) {
+        for (int i = 0; i < bias->rank; i++) {
+            int to    = 2 - bias->rank + i;
+            int64_t n = bias->shape[i];
+            if (to < 0 || (n != 1 && n != shape[to]))
+                return omi_problem(c, OM_ERR_SHAPE, "C '%.60s' does not broadcast to [%lld,%lld]",
+                                   bias->name, (long long)shape[0], (long long)shape[1]);
+        }
+    }
+    return omi_out_shape(c, 0, 2, shape);
+}
+
+static void transpose2(om_view *v) {
+    int64_t n = v->shape[0], s = v->strides[0];
+    v->shape[0]   = v->shape[1];
+    v->strides[0] = v->strides[1];
+    v->shape[1]   = n;
+    v->strides[1] = s;
+}
+
+om_step *omi_sel_gemm(om_nctx *c) {
+    gemm_attrs g;
+    om_step *s      = omi_step(c, run_product, sizeof(product_args));
+    product_args *p = s ? s->args : NULL;
+    if (!p || read_gemm(c, &g) != OM_OK) return NULL;
+    const om_pval *bias = c->n_in > 2 ? c->in[2] : NULL;
+    p->a                = c->in[0]->index;
+    p->b                = c->in[1]->index;
+    p->c                = bias ? bias->index : OM_NO_VALUE;
+    p->y                = c->out[0]->index;
+    p->m.alpha          = g.alpha;
+    p->m.beta           = g.beta;
+    p->m.a              = omi_ref(c->in[0]).v;
+    p->m.b              = omi_ref(c->in[1]).v;
+    p->m.y              = omi_ref(c->out[0]).v;
+    if (g.ta) transpose2(&p->m.a);
+    if (g.tb) transpose2(&p->m.b);
+    if (bias) {
+        p->m.c      = omi_ref_as(bias, 2, c->out[0]->shape).v;
+        p->m.c.data = p; // any address: workspace depends on whether there is one
+    }
+    return finish_product(c, s);
+}

@@ -1,0 +1,317 @@
+/*
+ * node.c -- what the rows of opset.def share: reporting, checks of counts, types, sizes and
+ * attributes, operands with known contents, and the making of steps.
+ *
+ * Everything here reads files nobody vouches for: attribute types are compared before they are
+ * used, lists have a length before they are indexed, and every size goes through omi_out_shape.
+ */
+#include "graphops/node.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/str.h"
+#include "base/utf8.h"
+
+/* ---- reporting ---------------------------------------------------------------------------------
+ */
+
+om_status omi_problem(om_nctx *c, om_status s, const char *fmt, ...) {
+    if (c->status != OM_OK) return c->status;
+    c->status = s;
+    char text[300]; // names in it come from files: escaped as a whole
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    omi_escape_buf(c->message, sizeof c->message, text, strlen(text));
+    return s;
+}
+
+const char *omi_onnx_type_name(int32_t t) {
+    static const char *const names[] = {"no type",    "float32", "uint8",  "int8",   "uint16",
+                                        "int16",      "int32",   "int64",  "string", "bool",
+                                        "float16",    "float64", "uint32", "uint64", "complex64",
+                                        "complex128", "bfloat16"};
+    return t >= 0 && (size_t)t < OM_COUNT(names) ? names[t] : "an unknown type";
+}
+
+/* ---- counts and types ---------------------------------------------------------------------------
+ */
+
+om_status omi_arity(om_nctx *c, uint32_t in_min, uint32_t in_max, uint32_t out_max) {
+    if (c->n_in < in_min || c->n_in > in_max)
+        return omi_problem(c, OM_ERR_MALFORMED, "it has %u inputs; %u to %u are defined", c->n_in,
+                           in_min, in_max);
+    for (uint32_t i = 0; i < in_min; i++)
+        if (!c->in[i]) return omi_problem(c, OM_ERR_MALFORMED, "required input %u is absent", i);
+    if (c->n_out < 1 || !c->out[0])
+        return omi_problem(c, OM_ERR_MALFORMED, "required output 0 is absent");
+    for (uint32_t k = out_max; k < c->n_out; k++)
+        if (c->out[k])
+            return omi_problem(c, OM_ERR_UNSUPPORTED, "output %u is not computed by this library",
+                               k);
+    return OM_OK;
+}
+
+om_status omi_type(om_nctx *c, uint32_t i, uint32_t types) {
+    if (i >= c->n_in || !c->in[i] || c->in[i]->dtype == 0) return OM_OK;
+    int32_t t = c->in[i]->dtype;
+    if (t > 0 && t < 32 && (types & OM_TY_ALL) >> t & 1) return OM_OK;
+    return omi_problem(c, OM_ERR_UNSUPPORTED, "input %u '%.60s' is %s, which has no kernel here", i,
+                       c->in[i]->name, omi_onnx_type_name(t));
+}
+
+om_status omi_same_type(om_nctx *c, uint32_t i, uint32_t j) {
+    if (i >= c->n_in || j >= c->n_in || !c->in[i] || !c->in[j]) return OM_OK;
+    int32_t a = c->in[i]->dtype, b = c->in[j]->dtype;
+    if (!a || !b || a == b) return OM_OK;
+    return omi_problem(
+        c, OM_ERR_MALFORMED, "inputs '%.60s' and '%.60s' are %s and %s; they must have one type",
+        c->in[i]->name, c->in[j]->name, omi_onnx_type_name(a), omi_onnx_type_name(b));
+}
+
+om_status omi_out_type(om_nctx *c, uint32_t k, int32_t dtype) {
+    if (k < c->n_out && c->out[k]) c->out[k]->dtype = dtype;
+    return OM_OK;
+}
+
+/* ---- sizes --------------------------------------------------------------------------------------
+ */
+
+om_status omi_out_shape(om_nctx *c, uint32_t k, int rank, const int64_t *shape) {
+    if (k >= c->n_out || !c->out[k]) return OM_OK;
+    om_pval *v = c->out[k];
+    char text[128];
+    if (rank < 0 || rank > OM_MAX_RANK)
+        return omi_problem(c, OM_ERR_UNSUPPORTED,
+                           "output '%.60s' has rank %d; up to %d are computed", v->name, rank,
+                           OM_MAX_RANK);
+    int64_t n = 0, bytes = 0;
+    for (int i = 0; i < rank; i++)
+        if (shape[i] < 0)
+            return omi_problem(c, OM_ERR_SHAPE, "output '%.60s' would have sizes %s", v->name,
+                               omi_shape_text(text, sizeof text, rank, shape));
+    if (!omi_product(shape, rank, &n) ||
+        !omi_mul_i64(n, (int64_t)om_dtype_size((om_dtype)v->dtype), &bytes) ||
+        bytes > OM_VALUE_LIMIT)
+        return omi_problem(c, OM_ERR_LIMIT, "output '%.60s' of sizes %s is larger than 1 TiB",
+                           v->name, omi_shape_text(text, sizeof text, rank, shape));
+    v->rank  = rank;
+    v->numel = n;
+    for (int i = 0; i < rank; i++)
+        v->shape[i] = shape[i];
+    return OM_OK;
+}
+
+om_status omi_out_like(om_nctx *c, uint32_t k, const om_pval *v) {
+    return omi_out_shape(c, k, v->rank, v->shape);
+}
+
+static om_status broadcast_problem(om_nctx *c, const om_pval *a, const om_pval *b) {
+    char sa[128], sb[128];
+    return omi_problem(c, OM_ERR_SHAPE, "'%.60s' %s and '%.60s' %s cannot be broadcast together",
+                       a->name, omi_shape_text(sa, sizeof sa, a->rank, a->shape), b->name,
+                       omi_shape_text(sb, sizeof sb, b->rank, b->shape));
+}
+
+om_status omi_broadcast(om_nctx *c, uint32_t n, om_pval *const *v, int *rank, int64_t *shape) {
+    int r = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i] && v[i]->rank > r) r = v[i]->rank;
+    const om_pval *from[OM_MAX_RANK] = {0};
+    for (int k = 0; k < r; k++)
+        shape[k] = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!v[i]) continue;
+        for (int k = 0; k < v[i]->rank; k++) {
+            int to    = r - v[i]->rank + k;
+            int64_t s = v[i]->shape[k];
+            if (s == 1) continue;
+            if (from[to] && shape[to] != s) return broadcast_problem(c, from[to], v[i]);
+            shape[to] = s;
+            from[to]  = v[i];
+        }
+    }
+    *rank = r;
+    return OM_OK;
+}
+
+om_status omi_norm_axis(om_nctx *c, int64_t axis, int rank, int *out) {
+    if (axis < -rank || axis >= rank)
+        return omi_problem(c, OM_ERR_SHAPE, "axis %lld is outside rank %d", (long long)axis, rank);
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return OM_OK;
+}
+
+/* ---- attributes ---------------------------------------------------------------------------------
+ */
+
+static om_status get_attr(om_nctx *c, const char *name, om_attr_type type, const om_attr **out) {
+    *out = omi_attr(c->node, name);
+    if (*out && (*out)->type != type)
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' has type %d; %d is defined", name,
+                           (int)(*out)->type, (int)type);
+    return OM_OK;
+}
+
+om_status omi_get_int(om_nctx *c, const char *name, int64_t otherwise, int64_t *out) {
+    const om_attr *a = NULL;
+    OM_TRY(get_attr(c, name, OM_ATTR_INT, &a));
+    *out = a ? a->i : otherwise;
+    return OM_OK;
+}
+
+om_status omi_get_flag(om_nctx *c, const char *name, bool otherwise, bool *out) {
+    int64_t v = 0;
+    OM_TRY(omi_get_int(c, name, otherwise, &v));
+    if (v != 0 && v != 1)
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' is %lld; 0 and 1 are defined", name,
+                           (long long)v);
+    *out = v != 0;
+    return OM_OK;
+}
+
+om_status omi_get_float(om_nctx *c, const char *name, float otherwise, float *out) {
+    const om_attr *a = NULL;
+    OM_TRY(get_attr(c, name, OM_ATTR_FLOAT, &a));
+    *out = a ? a->f : otherwise;
+    return OM_OK;
+}
+
+om_status omi_get_ints(om_nctx *c, const char *name, size_t n, int64_t fill, int64_t *out) {
+    const om_attr *a = NULL;
+    OM_TRY(get_attr(c, name, OM_ATTR_INTS, &a));
+    if (a && a->n != n)
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' has %zu entries; %zu are needed",
+                           name, a->n, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = a ? a->ints[i] : fill;
+    return OM_OK;
+}
+
+om_status omi_get_choice(om_nctx *c, const char *name, int n, const char *const *texts, int *out) {
+    const om_attr *a = NULL;
+    OM_TRY(get_attr(c, name, OM_ATTR_STRING, &a));
+    *out = 0;
+    if (!a) return OM_OK;
+    for (int i = 0; i < n; i++)
+        if (a->s.n == strlen(texts[i]) && memcmp(a->s.v, texts[i], a->s.n) == 0)
+            return *out = i, OM_OK;
+    return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' is not one of the %d defined texts",
+                       name, n);
+}
+
+/* ---- operands whose contents decide sizes
+ * -------------------------------------------------------- */
+
+static om_status operand_input(om_nctx *c, uint32_t i, om_ints *out) {
+    const om_pval *v = c->in[i];
+    if (v->dtype != OM_I64 && v->dtype != OM_I32)
+        return omi_problem(c, OM_ERR_MALFORMED, "input %u '%.60s' is %s; integers are needed", i,
+                           v->name, omi_onnx_type_name(v->dtype));
+    if (v->rank > 1 || v->numel > OM_LIST_MAX)
+        return omi_problem(c, OM_ERR_SHAPE,
+                           "input %u '%.60s' must be a list of at most %d integers", i, v->name,
+                           OM_LIST_MAX);
+    if (!v->known && v->numel)
+        return omi_problem(
+            c, OM_ERR_UNSUPPORTED,
+            "the sizes depend on the contents of input %u '%.60s', which are computed "
+            "while running",
+            i, v->name);
+    out->n     = (int)v->numel;
+    out->given = true;
+    for (int k = 0; k < out->n; k++)
+        out->v[k] =
+            v->dtype == OM_I64 ? ((const int64_t *)v->known)[k] : ((const int32_t *)v->known)[k];
+    return OM_OK;
+}
+
+om_status omi_operand(om_nctx *c, uint32_t i, const char *attr, int until, om_ints *out) {
+    out->n     = 0;
+    out->given = false;
+    if (i < c->n_in && c->in[i]) return operand_input(c, i, out);
+    const om_attr *a = attr && c->opset < until ? omi_attr(c->node, attr) : NULL;
+    if (!a) return OM_OK;
+    if (a->type == OM_ATTR_INT) {
+        out->n    = 1;
+        out->v[0] = a->i;
+    } else if (a->type == OM_ATTR_INTS && a->n <= OM_LIST_MAX) {
+        out->n = (int)a->n;
+        for (int k = 0; k < out->n; k++)
+            out->v[k] = a->ints[k];
+    } else
+        return omi_problem(c, OM_ERR_MALFORMED,
+                           "attribute '%s' must be a list of at most %d integers", attr,
+                           OM_LIST_MAX);
+    out->given = true;
+    return OM_OK;
+}
+
+/* ---- fold ---------------------------------------------------------------------------------------
+ */
+
+bool omi_fold_known(const om_nctx *c) {
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && !c->in[i]->known && c->in[i]->numel) return false;
+    return true;
+}
+
+bool omi_fold_always(const om_nctx *c) {
+    (void)c;
+    return true;
+}
+
+/* ---- steps
+ * --------------------------------------------------------------------------------------- */
+
+om_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size) {
+    om_step *s = omi_arena_alloc(c->arena, sizeof *s);
+    if (!s) return NULL;
+    s->run  = run;
+    s->node = c->index;
+    if (args_size && !(s->args = omi_arena_alloc(c->arena, args_size))) return NULL;
+    s->n_in  = c->n_in;
+    s->n_out = c->n_out;
+    s->in    = omi_arena_array(c->arena, c->n_in + c->n_out, sizeof *s->in);
+    if (!s->in) return NULL;
+    s->out = s->in + c->n_in;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        s->in[i] = c->in[i] ? c->in[i]->index : OM_NO_VALUE;
+    for (uint32_t i = 0; i < c->n_out; i++)
+        s->out[i] = c->out[i] ? c->out[i]->index : OM_NO_VALUE;
+    return s;
+}
+
+om_step *omi_step_view(om_nctx *c, int64_t offset) {
+    om_step *s = omi_step(c, NULL, 0);
+    if (!s || !(s->views = omi_arena_array(c->arena, c->n_out, sizeof *s->views))) return NULL;
+    s->views[0] = offset;
+    return s;
+}
+
+om_status omi_step_fail(const om_step *s, const om_exec *x, om_status st, const char *fmt, ...) {
+    char text[200], node[160];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return omi_fail(st, "%s: %s", omi_node_text(x->graph, s->node, node, sizeof node), text);
+}
+
+om_ref omi_ref(const om_pval *v) {
+    om_ref r = {.value = v->index, .v = {.dtype = (om_dtype)v->dtype, .rank = v->rank}};
+    for (int i = 0; i < v->rank; i++)
+        r.v.shape[i] = v->shape[i];
+    omi_view_pack_strides(&r.v);
+    return r;
+}
+
+om_ref omi_ref_as(const om_pval *v, int rank, const int64_t *shape) {
+    om_ref r = omi_ref(v);
+    r.v      = omi_view_broadcast(&r.v, rank, shape);
+    return r;
+}

@@ -1,0 +1,404 @@
+/*
+ * program.c -- from graph to program: look up, check types, align constants, apply the passes.
+ *
+ * Every node is checked before anything is refused, so that one attempt lists all that is missing.
+ */
+#include "passes/program.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/utf8.h"
+
+/* ---- problems -----------------------------------------------------------------------------------
+ */
+
+void omi_problems_free(om_problems *p) {
+    omi_str_free(&p->text);
+    omi_str_free(&p->brief);
+}
+
+static void note(om_problems *p, om_status s, const char *who, const char *brief,
+                 const char *what) {
+    p->n++;
+    if (p->status == OM_OK || s == OM_ERR_UNSUPPORTED) p->status = s;
+    omi_str_printf(&p->text, "%s: %s\n", who, what);
+    omi_str_printf(&p->brief, "%s%s", p->n > 1 ? ", " : "", brief);
+}
+
+static void note_node(om_problems *p, const om_graph *g, uint32_t node, om_status s,
+                      const char *what) {
+    char who[256];
+    omi_node_text(g, node, who, sizeof who);
+    note(p, s, who, who, what);
+}
+
+static void note_value(om_problems *p, const om_gvalue *v, const char *kind, om_status s,
+                       const char *what) {
+    char who[200], name[160];
+    omi_escape_buf(name, sizeof name, v->name, strlen(v->name));
+    snprintf(who, sizeof who, "%s '%s'", kind, name);
+    note(p, s, who, who, what);
+}
+
+/* ---- constants ----------------------------------------------------------------------------------
+ */
+
+static bool keep_buffer(om_program *p, om_buffer *b) {
+    if (p->n_bufs == p->cap_bufs) {
+        uint32_t cap = p->cap_bufs ? p->cap_bufs * 2 : 16;
+        void *v      = omi_realloc(p->bufs, p->cap_bufs * sizeof *p->bufs, cap * sizeof *p->bufs);
+        if (!v) return omi_buffer_release(b), false;
+        p->bufs     = v;
+        p->cap_bufs = cap;
+    }
+    p->bufs[p->n_bufs++] = b;
+    return true;
+}
+
+static bool needs_copy(const om_ginit *t, size_t item) {
+    const unsigned char *d = (const unsigned char *)t->buf->data + t->offset;
+    if ((uintptr_t)d % item || t->offset % item) return true;
+    for (size_t i = 0; t->dtype == OM_BOOL && i < t->bytes; i++)
+        if (d[i] > 1) return true; // kernels rely on 0 and 1
+    return false;
+}
+
+/* Contents of t for value v. Types without kernels stay unknown; a node that uses them reports it.
+ */
+static om_status set_contents(om_program *p, om_pval *v, const om_ginit *t, const char **what) {
+    int64_t n   = 0;
+    size_t item = om_dtype_size((om_dtype)t->dtype), bytes = 0;
+    v->dtype = t->dtype;
+    v->rank  = t->rank;
+    if (t->rank > OM_MAX_RANK || !item) return OM_OK;
+    if (!omi_product(t->dims, t->rank, &n) || !omi_mul_size((size_t)n, item, &bytes) ||
+        bytes != t->bytes ||
+        (bytes && (!t->buf || t->offset > t->buf->bytes || bytes > t->buf->bytes - t->offset))) {
+        *what = "its bytes do not match its type and sizes";
+        return OM_ERR_MALFORMED;
+    }
+    for (int i = 0; i < t->rank; i++)
+        v->shape[i] = t->dims[i];
+    v->numel = n;
+    if (!bytes) return v->known = v, OM_OK; // nothing will be read
+    v->buf    = t->buf;
+    v->offset = (int64_t)t->offset;
+    if (needs_copy(t, item)) {
+        om_buffer *b = omi_buffer_new(bytes);
+        if (!b || !keep_buffer(p, b)) return OM_ERR_NOMEM;
+        memcpy(b->data, (const char *)t->buf->data + t->offset, bytes);
+        uint8_t *d = b->data;
+        for (size_t i = 0; t->dtype == OM_BOOL && i < bytes; i++)
+            d[i] = d[i] != 0;
+        v->buf    = b;
+        v->offset = 0;
+    }
+    v->known = (const char *)v->buf->data + v->offset;
+    return OM_OK;
+}
+
+static om_status set_scalar_list(om_program *p, om_pval *v, int32_t dtype, int rank, size_t n,
+                                 const void *data) {
+    om_buffer *b = omi_buffer_new(n * om_dtype_size((om_dtype)dtype));
+    if (!b) return OM_ERR_NOMEM;
+    memcpy(b->data, data, b->bytes);
+    v->dtype = dtype;
+    return omi_program_set_const(p, v->index, rank, (int64_t[]){(int64_t)n}, b);
+}
+
+/* A Constant node is a constant value. */
+static om_status read_constant(om_program *p, uint32_t node, om_problems *pr) {
+    const om_gnode *n = &p->graph->nodes[node];
+    const char *what  = "";
+    const om_attr *a  = n->n_attr == 1 ? &n->attrs[0] : NULL;
+    om_status s       = OM_ERR_UNSUPPORTED;
+    if (n->n_in || n->n_out != 1 || n->out[0] == OM_NO_VALUE || !a) {
+        note_node(pr, p->graph, node, OM_ERR_MALFORMED, "it needs one output and one value");
+        return OM_OK;
+    }
+    om_pval *v = &p->values[n->out[0]];
+    if (a->type == OM_ATTR_TENSOR && a->n == 1 && strcmp(a->name, "value") == 0)
+        s = set_contents(p, v, &a->tensors[0], &what);
+    else if (a->type == OM_ATTR_FLOAT && strcmp(a->name, "value_float") == 0)
+        s = set_scalar_list(p, v, OM_F32, 0, 1, &a->f);
+    else if (a->type == OM_ATTR_FLOATS && strcmp(a->name, "value_floats") == 0)
+        s = set_scalar_list(p, v, OM_F32, 1, a->n, a->floats);
+    else if (a->type == OM_ATTR_INT && strcmp(a->name, "value_int") == 0)
+        s = set_scalar_list(p, v, OM_I64, 0, 1, &a->i);
+    else if (a->type == OM_ATTR_INTS && strcmp(a->name, "value_ints") == 0)
+        s = set_scalar_list(p, v, OM_I64, 1, a->n, a->ints);
+    else
+        what = "this form of constant is not read";
+    if (s == OM_ERR_NOMEM) return s;
+    if (s != OM_OK) note_node(pr, p->graph, node, s, what);
+    return OM_OK;
+}
+
+om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64_t *shape,
+                                om_buffer *b) {
+    om_pval *x = &p->values[v];
+    if (!keep_buffer(p, b)) return OM_ERR_NOMEM;
+    x->rank  = rank;
+    x->numel = 1;
+    for (int i = 0; i < rank; i++)
+        x->numel *= x->shape[i] = shape[i];
+    x->buf    = b;
+    x->offset = 0;
+    x->known  = b->data;
+    return OM_OK;
+}
+
+uint32_t omi_program_add_const(om_program *p, const char *name, int32_t dtype, int rank,
+                               const int64_t *shape, om_buffer *b) {
+    if (p->n_values == p->cap_values) { // passes reserve what they add
+        omi_buffer_release(b);
+        omi_fail(OM_ERR_INTERNAL, "a pass added more values than it reserved");
+        return OM_NO_VALUE;
+    }
+    uint32_t v   = p->n_values++;
+    p->values[v] = (om_pval){.name = name, .index = v, .dtype = dtype};
+    return omi_program_set_const(p, v, rank, shape, b) == OM_OK ? v : OM_NO_VALUE;
+}
+
+/* ---- contexts -----------------------------------------------------------------------------------
+ */
+
+om_nctx omi_program_ctx(const om_program *p, const om_pnode *n, om_pval *values, om_pval **slots,
+                        om_arena *arena, int workers) {
+    om_nctx c = {.graph    = p->graph,
+                 .node     = &p->graph->nodes[n->index],
+                 .index    = n->index,
+                 .def      = n->def,
+                 .opset    = p->opset,
+                 .n_in     = n->n_in,
+                 .n_out    = n->n_out,
+                 .in       = slots,
+                 .out      = slots + n->n_in,
+                 .arena    = arena,
+                 .workers  = workers,
+                 .creating = p->creating};
+    for (uint32_t i = 0; i < n->n_in; i++)
+        c.in[i] = n->in[i] == OM_NO_VALUE ? NULL : &values[n->in[i]];
+    for (uint32_t i = 0; i < n->n_out; i++)
+        c.out[i] = n->out[i] == OM_NO_VALUE ? NULL : &values[n->out[i]];
+    return c;
+}
+
+om_status omi_program_raise(const om_nctx *c) {
+    char who[160];
+    om_status s = c->creating && c->status == OM_ERR_SHAPE ? OM_ERR_MALFORMED : c->status;
+    return omi_fail(s, "%s: %s", omi_node_text(c->graph, c->index, who, sizeof who), c->message);
+}
+
+om_step *omi_program_select(const om_program *p, om_nctx *c) {
+    return p->arith == OM_FAST && c->def->select_fast ? c->def->select_fast(c)
+                                                      : c->def->select_exact(c);
+}
+
+om_status omi_program_eval(const om_program *p, om_nctx *c, void **ptr, void *const *dst) {
+    om_step *s = omi_program_select(p, c);
+    if (!s) return c->status != OM_OK ? omi_program_raise(c) : om_pending();
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i]) memcpy(&ptr[c->in[i]->index], &c->in[i]->known, sizeof(void *));
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        if (!c->out[k]) continue;
+        ptr[c->out[k]->index] = dst[k];
+        if (!s->run && omi_pval_bytes(c->out[k]))
+            memcpy(dst[k], (const char *)c->in[0]->known + s->views[k], omi_pval_bytes(c->out[k]));
+    }
+    if (!s->run) return OM_OK;
+    void *ws = s->ws_bytes ? omi_alloc_aligned(s->ws_bytes) : NULL;
+    if (s->ws_bytes && !ws) return OM_ERR_NOMEM;
+    om_exec e    = {.ptr = ptr, .ws = ws, .workers = c->workers, .graph = p->graph};
+    om_status st = s->run(s, &e);
+    omi_free_aligned(ws, s->ws_bytes);
+    return st;
+}
+
+/* ---- making -------------------------------------------------------------------------------------
+ */
+
+static om_status set_values(om_program *p, om_problems *pr) {
+    const om_graph *g = p->graph;
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        om_pval *v = &p->values[i];
+        *v         = (om_pval){.name = g->values[i].name, .index = i, .rank = -1};
+        if (g->values[i].init < 0) continue;
+        const char *what = "";
+        om_status s      = set_contents(p, v, &g->inits[g->values[i].init], &what);
+        if (s == OM_ERR_NOMEM) return s;
+        if (s != OM_OK) note_value(pr, &g->values[i], "initializer", s, what);
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const om_gvalue *v = &g->values[g->inputs[i]];
+        om_pval *x         = &p->values[g->inputs[i]];
+        x->dtype           = v->dtype;
+        if (v->rank > OM_MAX_RANK) x->rank = v->rank;
+        if (!v->dtype) note_value(pr, v, "input", OM_ERR_MALFORMED, "it has no element type");
+    }
+    return OM_OK;
+}
+
+/* Reports why this node cannot be run, if so. */
+static void check_node(om_program *p, om_pnode *n, om_pval **slots, om_problems *pr) {
+    const om_gnode *gn = &p->graph->nodes[n->index];
+    om_nctx c          = omi_program_ctx(p, n, p->values, slots, NULL, 1);
+    c.types_only       = true;
+    if (!n->def) {
+        if (gn->domain[0])
+            omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no operator %.60s of domain %.60s",
+                        gn->op_type, gn->domain);
+        else
+            omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no operator %.60s", gn->op_type);
+    } else if (p->opset < n->def->since)
+        omi_problem(&c, OM_ERR_UNSUPPORTED,
+                    "opset %lld is declared; the form of %d and later is read", (long long)p->opset,
+                    n->def->since);
+    else if (p->arith == OM_EXACT && !n->def->select_exact)
+        omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no exact kernel; OM_FAST runs it");
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (c.in[i] && c.in[i]->rank > OM_MAX_RANK)
+            omi_problem(&c, OM_ERR_UNSUPPORTED, "input %u has rank %d; up to %d are computed", i,
+                        c.in[i]->rank, OM_MAX_RANK);
+    if (c.status == OM_OK && n->def->infer(&c) != OM_OK && c.status == OM_OK)
+        return; // raised: memory
+    if (c.status != OM_OK) note_node(pr, p->graph, n->index, c.status, c.message);
+}
+
+static om_status set_nodes(om_program *p, om_problems *pr) {
+    const om_graph *g = p->graph;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const om_gnode *gn = &g->nodes[i];
+        if (gn->n_in > p->max_io || gn->n_out > p->max_io - gn->n_in)
+            p->max_io = gn->n_in + gn->n_out;
+    }
+    om_pval **slots = omi_arena_array(&p->arena, (size_t)p->max_io + 1, sizeof *slots);
+    p->nodes        = omi_arena_array(&p->arena, (size_t)g->n_nodes + 1, sizeof *p->nodes);
+    if (!slots || !p->nodes) return OM_ERR_NOMEM;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const om_gnode *gn = &g->nodes[i];
+        if (strcmp(gn->op_type, "Constant") == 0 &&
+            (!gn->domain[0] || !strcmp(gn->domain, "ai.onnx"))) {
+            OM_TRY(read_constant(p, i, pr));
+            continue;
+        }
+        om_pnode *n  = &p->nodes[p->n_nodes++];
+        n->def       = omi_node_def(gn->op_type, gn->domain);
+        n->index     = i;
+        n->n_in      = gn->n_in;
+        n->n_out     = gn->n_out;
+        uint32_t *io = omi_arena_array(&p->arena, (size_t)gn->n_in + gn->n_out + 1, sizeof *io);
+        if (!io) return OM_ERR_NOMEM;
+        n->in  = io;
+        n->out = io + gn->n_in;
+        if (gn->n_in) memcpy(n->in, gn->in, gn->n_in * sizeof *io);
+        if (gn->n_out) memcpy(n->out, gn->out, gn->n_out * sizeof *io);
+        check_node(p, n, slots, pr);
+        if (omi_failed()) return om_pending();
+    }
+    return OM_OK;
+}
+
+static void check_outputs(om_program *p, om_problems *pr) {
+    const om_graph *g = p->graph;
+    char what[160];
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const om_gvalue *v = &g->values[g->outputs[i]];
+        int32_t has        = p->values[g->outputs[i]].dtype;
+        p->outputs[i]      = g->outputs[i];
+        if (!has || !v->dtype || has == v->dtype) continue;
+        snprintf(what, sizeof what, "it is declared %s and computed as %s",
+                 omi_onnx_type_name(v->dtype), omi_onnx_type_name(has));
+        note_value(pr, v, "output", OM_ERR_MALFORMED, what);
+    }
+}
+
+/* Inputs whose contents decide sizes: operands of that kind, and through nodes that fold. */
+static om_status find_by_value(om_program *p) {
+    const om_graph *g = p->graph;
+    bool *wanted      = omi_calloc(p->n_values + 1u);
+    if (!wanted) return OM_ERR_NOMEM;
+    for (uint32_t i = p->n_nodes; i-- > 0;) {
+        const om_pnode *n = &p->nodes[i];
+        if (!n->def) continue;
+        bool all = false;
+        for (uint32_t k = 0; k < n->n_out; k++)
+            if (n->out[k] != OM_NO_VALUE && wanted[n->out[k]]) all = true;
+        // A node that folds hands the wish on to all its inputs, but for Shape, which needs none.
+        all = all && n->def->fold == omi_fold_known;
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k] != OM_NO_VALUE && (all || (k < 32 && n->def->operands >> k & 1)))
+                wanted[n->in[k]] = true;
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        p->by_value[i] = wanted[g->inputs[i]];
+    omi_free(wanted, p->n_values + 1u);
+    return OM_OK;
+}
+
+static bool read_opset(om_program *p, om_problems *pr) {
+    const om_graph *g = p->graph;
+    char what[120];
+    p->opset = OM_OPSET_MAX;
+    for (uint32_t i = 0; i < g->n_opsets; i++)
+        if (!g->opsets[i].domain[0] || strcmp(g->opsets[i].domain, "ai.onnx") == 0)
+            p->opset = g->opsets[i].version;
+    if (p->opset >= 1 && p->opset <= OM_OPSET_MAX) return true;
+    snprintf(what, sizeof what, "opset %lld is not known; 1 to %d are", (long long)p->opset,
+             OM_OPSET_MAX);
+    note(pr, OM_ERR_UNSUPPORTED, "the model", "the model", what);
+    return false;
+}
+
+static om_status build(om_program *p, om_problems *pr) {
+    om_graph *g   = p->graph;
+    p->cap_values = g->n_values;
+    for (uint32_t i = 0; i < g->n_nodes; i++) // what fold_batch_norm may add: weights and bias
+        if (strcmp(g->nodes[i].op_type, "BatchNormalization") == 0) p->cap_values += 2;
+    p->n_values = g->n_values;
+    p->values   = omi_arena_array(&p->arena, (size_t)p->cap_values + 1, sizeof *p->values);
+    p->outputs  = omi_arena_array(&p->arena, (size_t)g->n_outputs + 1, sizeof *p->outputs);
+    p->by_value = omi_arena_array(&p->arena, (size_t)g->n_inputs + 1, sizeof *p->by_value);
+    if (!p->values || !p->outputs || !p->by_value) return OM_ERR_NOMEM;
+    if (!read_opset(p, pr)) return OM_OK;
+    OM_TRY(set_values(p, pr));
+    OM_TRY(set_nodes(p, pr));
+    check_outputs(p, pr);
+    if (pr->n) return OM_OK;
+    OM_TRY(omi_run_passes(p));
+    return find_by_value(p);
+}
+
+om_program *omi_program_new(om_graph *g, om_arith arith, om_problems *pr) {
+    om_program *p = omi_calloc(sizeof *p);
+    if (!p) return NULL;
+    atomic_init(&p->refs, 1);
+    p->graph    = om_graph_retain(g);
+    p->arith    = arith;
+    p->creating = true;
+    atomic_fetch_add(&g->sessions, 1);
+    om_status s = build(p, pr);
+    if (pr->text.failed || pr->brief.failed) s = om_pending();
+    if (s == OM_OK && pr->n == 0) return p;
+    omi_program_release(p);
+    return NULL;
+}
+
+om_program *omi_program_retain(om_program *p) {
+    atomic_fetch_add(&p->refs, 1);
+    return p;
+}
+
+void omi_program_release(om_program *p) {
+    if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
+    for (uint32_t i = 0; i < p->n_bufs; i++)
+        omi_buffer_release(p->bufs[i]);
+    omi_free(p->bufs, p->cap_bufs * sizeof *p->bufs);
+    atomic_fetch_sub(&p->graph->sessions, 1);
+    om_graph_release(p->graph);
+    omi_arena_clear(&p->arena);
+    omi_free(p, sizeof *p);
+}

@@ -1,0 +1,82 @@
+/*
+ * program.h (internal) -- a graph made ready for running: rows of opset.def looked up, constants
+ * aligned, passes applied.
+ *
+ * The graph itself is shared and never changed; passes work on this copy of its wiring. Values keep
+ * the numbers they have in the graph; what passes add comes behind. Counted: sessions, plans and
+ * prepared runs hold it.
+ *
+ * Needs: graphops.  Used by: runtime.
+ */
+#ifndef OM_PASSES_PROGRAM_H
+#define OM_PASSES_PROGRAM_H
+
+#include "base/str.h"
+#include "graphops/node.h"
+#include "onemodel/session.h"
+
+typedef struct om_pnode {
+    const om_node_def *def; /* NULL: removed                            */
+    uint32_t index;         /* in the graph: attributes, and messages   */
+    uint32_t n_in, n_out;
+    uint32_t *in, *out; /* value numbers or OM_NO_VALUE          */
+} om_pnode;
+
+typedef struct om_program {
+    _Atomic uint32_t refs;
+    om_graph *graph;
+    om_arith arith;
+    bool creating; /* until om_session_new returns */
+    int64_t opset;
+    om_arena arena;
+    om_pval *values; /* types, and what is constant; sizes of the rest come with a plan */
+    uint32_t n_values, cap_values;
+    om_pnode *nodes;
+    uint32_t n_nodes, max_io; /* most inputs plus outputs of one node */
+    uint32_t *outputs;
+    bool *by_value;   /* per graph input: its contents decide sizes, so they are part of the key */
+    om_buffer **bufs; /* aligned copies and results of passes */
+    uint32_t n_bufs, cap_bufs;
+} om_program;
+
+/* All problems of g, one a line; the status of the gravest: OM_ERR_UNSUPPORTED before the rest. */
+typedef struct om_problems {
+    om_str text;
+    om_str brief; /* for a message: type and name of each node */
+    uint32_t n;
+    om_status status;
+} om_problems;
+void omi_problems_free(om_problems *p);
+
+/* NULL and raised when memory is out; NULL with p->n > 0 when g cannot be run. */
+om_program *omi_program_new(om_graph *g, om_arith arith, om_problems *p);
+om_program *omi_program_retain(om_program *p);
+void omi_program_release(om_program *p);
+
+/* A context for node n over a table of values (p->values or a plan's); slots holds max_io pointers.
+ */
+om_nctx omi_program_ctx(const om_program *p, const om_pnode *n, om_pval *values, om_pval **slots,
+                        om_arena *arena, int workers);
+/* The problem of c as the pending error, with the node's name. */
+om_status omi_program_raise(const om_nctx *c);
+/* The step of a node in the program's arithmetic. NULL: problem in c, or raised. */
+om_step *omi_program_select(const om_program *p, om_nctx *c);
+
+/* Runs a node now: inputs are known, sizes inferred; output k is written to dst[k] (NULL: absent).
+ * ptr has one entry per value and is scratch. Raises. */
+om_status omi_program_eval(const om_program *p, om_nctx *c, void **ptr, void *const *dst);
+
+/* A further constant value over a buffer (whose reference p takes). OM_NO_VALUE and raised. */
+uint32_t omi_program_add_const(om_program *p, const char *name, int32_t dtype, int rank,
+                               const int64_t *shape, om_buffer *b);
+/* Makes value v constant: b (whose reference p takes) holds it from byte offset on. */
+om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64_t *shape,
+                                om_buffer *b);
+
+/* ---- passes: passes.def has the list and which arithmetic each may serve (CD-27) ----------------
+ */
+
+enum { OM_PASS_EXACT = 1, OM_PASS_FAST = 2 };
+om_status omi_run_passes(om_program *p);
+
+#endif

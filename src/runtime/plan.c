@@ -1,0 +1,191 @@
+/*
+ * plan.c -- making a plan: bind, infer, fold, find what is needed, select steps; place.c lays them
+ * out.
+ *
+ * Everything that is decided here is decided once: a run only calls the steps in order. Contents
+ * that are known (constants, sizes, shape chains of at most OM_FOLD_LIMIT elements) are evaluated
+ * with the kernels a run would use, so folding changes no bit.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/thread.h"
+#include "runtime/builder.h"
+
+static om_status take_inputs(om_builder *b, const om_feed *feeds) {
+    const om_graph *g = b->program->graph;
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        om_pval *v    = &b->values[g->inputs[i]];
+        om_port *port = &b->plan->in[i];
+        v->rank       = feeds[i].rank;
+        memcpy(v->shape, feeds[i].shape, sizeof v->shape);
+        size_t bytes = 0;
+        if (!omi_product(v->shape, v->rank, &v->numel) ||
+            !omi_mul_size((size_t)v->numel, om_dtype_size((om_dtype)v->dtype), &bytes) ||
+            bytes > (size_t)OM_VALUE_LIMIT)
+            return omi_fail(OM_ERR_LIMIT, "input %u is larger than 1 TiB", i);
+        port->dtype     = (om_dtype)v->dtype;
+        port->rank      = v->rank;
+        port->numel     = v->numel;
+        port->bytes     = bytes;
+        port->copy_from = OM_NO_VALUE;
+        memcpy(port->shape, v->shape, sizeof port->shape);
+        if (!b->program->by_value[i] || v->numel > OM_FOLD_LIMIT || !feeds[i].data) continue;
+        // A copy: the caller may change its own while another thread runs this plan.
+        void *copy = omi_arena_alloc(&b->plan->arena, bytes + 1);
+        if (!copy) return OM_ERR_NOMEM;
+        memcpy(copy, feeds[i].data, bytes);
+        v->known = copy;
+    }
+    return OM_OK;
+}
+
+/* ---- inference and folding
+ * ----------------------------------------------------------------------- */
+
+static bool small_outputs(const om_nctx *c) {
+    for (uint32_t k = 0; k < c->n_out; k++)
+        if (c->out[k] && c->out[k]->numel > OM_FOLD_LIMIT) return false;
+    return true;
+}
+
+static om_status fold(om_builder *b, om_nctx *c, bool *done) {
+    void **dst = omi_arena_array(&b->plan->arena, c->n_out + 1u, sizeof *dst);
+    if (!dst) return OM_ERR_NOMEM;
+    for (uint32_t k = 0; k < c->n_out; k++)
+        if (c->out[k]) {
+            dst[k] = omi_arena_alloc(&b->plan->arena, omi_pval_bytes(c->out[k]) + 1);
+            if (!dst[k]) return OM_ERR_NOMEM;
+        }
+    OM_TRY(omi_program_eval(b->program, c, b->ptr, dst));
+    for (uint32_t k = 0; k < c->n_out; k++)
+        if (c->out[k]) c->out[k]->known = dst[k];
+    return *done = true, OM_OK;
+}
+
+static om_status infer_all(om_builder *b) {
+    const om_program *p = b->program;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        om_nctx c = omi_program_ctx(p, &p->nodes[i], b->values, b->slots, &b->plan->arena,
+                                    b->plan->workers);
+        for (uint32_t k = 0; k < c.n_out; k++)
+            if (c.out[k]) c.out[k]->rank = -1;
+        if (c.def->infer(&c) != OM_OK)
+            return c.status != OM_OK ? omi_program_raise(&c) : om_pending();
+        for (uint32_t k = 0; k < c.n_out; k++) // a row that forgot an output must not be believed
+            if (c.out[k] && c.out[k]->rank < 0)
+                return omi_fail(OM_ERR_INTERNAL, "the sizes of '%s' were not inferred",
+                                c.out[k]->name);
+        if (c.def->fold && c.def->fold(&c) && small_outputs(&c)) OM_TRY(fold(b, &c, &b->done[i]));
+        OM_TRY(omi_check_cancel());
+    }
+    return OM_OK;
+}
+
+/* ---- what is needed, and its steps
+ * ---------------------------------------------------------------- */
+
+static void mark_needed(om_builder *b) {
+    const om_program *p = b->program;
+    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+        b->needed[p->outputs[i]] = true;
+    for (uint32_t i = p->n_nodes; i-- > 0;) {
+        const om_pnode *n = &p->nodes[i];
+        bool live         = false;
+        for (uint32_t k = 0; k < n->n_out; k++)
+            live = live || (n->out[k] != OM_NO_VALUE && b->needed[n->out[k]]);
+        if (!live) b->done[i] = true;
+        if (b->done[i]) continue;
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k] != OM_NO_VALUE) b->needed[n->in[k]] = true;
+    }
+}
+
+static om_status select_all(om_builder *b) {
+    const om_program *p = b->program;
+    b->plan->steps      = omi_arena_array(&b->plan->arena, p->n_nodes + 1u, sizeof *b->plan->steps);
+    if (!b->plan->steps) return OM_ERR_NOMEM;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        if (b->done[i]) continue;
+        om_nctx c  = omi_program_ctx(p, &p->nodes[i], b->values, b->slots, &b->plan->arena,
+                                     b->plan->workers);
+        om_step *s = omi_program_select(p, &c);
+        if (!s) {
+            if (c.status != OM_OK) return omi_program_raise(&c);
+            if (omi_failed()) return om_pending();
+            return omi_fail(OM_ERR_INTERNAL, "there is no kernel for %s", c.def->type);
+        }
+        b->plan->steps[b->plan->n_steps++] = s;
+        OM_TRY(omi_check_cancel());
+    }
+    return OM_OK;
+}
+
+/* ---- the whole
+ * ----------------------------------------------------------------------------------- */
+
+static om_status set_up(om_builder *b) {
+    const om_program *p = b->program;
+    size_t n            = p->n_values + 1u;
+    b->values           = omi_arena_array(&b->scratch, n, sizeof *b->values);
+    b->slots            = omi_arena_array(&b->scratch, p->max_io + 1u, sizeof *b->slots);
+    b->ptr              = omi_arena_array(&b->scratch, n, sizeof *b->ptr);
+    b->needed           = omi_arena_array(&b->scratch, n, sizeof *b->needed);
+    b->done             = omi_arena_array(&b->scratch, p->n_nodes + 1u, sizeof *b->done);
+    b->plan->in    = omi_arena_array(&b->plan->arena, p->graph->n_inputs + 1u, sizeof(om_port));
+    b->plan->out   = omi_arena_array(&b->plan->arena, p->graph->n_outputs + 1u, sizeof(om_port));
+    b->plan->fixed = omi_arena_array(&b->plan->arena, n, sizeof(void *));
+    if (!b->values || !b->slots || !b->ptr || !b->needed || !b->done || !b->plan->in ||
+        !b->plan->out || !b->plan->fixed)
+        return OM_ERR_NOMEM;
+    memcpy(b->values, p->values, p->n_values * sizeof *b->values);
+    b->plan->n_in     = p->graph->n_inputs;
+    b->plan->n_out    = p->graph->n_outputs;
+    b->plan->n_values = p->n_values;
+    return OM_OK;
+}
+
+static om_status build(om_builder *b, const om_feed *feeds, int64_t limit) {
+    OM_TRY(omi_bind_inputs(b->program->graph, feeds));
+    OM_TRY(set_up(b));
+    OM_TRY(take_inputs(b, feeds));
+    OM_TRY(infer_all(b));
+    mark_needed(b);
+    OM_TRY(select_all(b));
+    OM_TRY(omi_place(b));
+    size_t need = b->plan->bytes + b->plan->out_bytes;
+    if (limit > 0 && need > (size_t)limit)
+        return omi_fail(
+            OM_ERR_LIMIT,
+            "a run of these sizes needs %zu bytes; memory_limit is %lld: use smaller sizes "
+            "or raise it",
+            need, (long long)limit);
+    return OM_OK;
+}
+
+om_plan *omi_plan_new(om_program *p, const om_feed *feeds, int workers, int64_t limit) {
+    om_plan *plan = omi_calloc(sizeof *plan);
+    if (!plan) return NULL;
+    atomic_init(&plan->refs, 1);
+    plan->program = omi_program_retain(p);
+    plan->workers = workers;
+    om_builder b  = {.program = p, .plan = plan};
+    om_status s   = build(&b, feeds, limit);
+    omi_arena_clear(&b.scratch);
+    if (s == OM_OK) return plan;
+    omi_plan_release(plan);
+    return NULL;
+}
+
+om_plan *omi_plan_retain(om_plan *p) {
+    atomic_fetch_add(&p->refs, 1);
+    return p;
+}
+
+void omi_plan_release(om_plan *p) {
+    if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
+    omi_program_release(p->program);
+    omi_arena_clear(&p->arena);
+    omi_free(p, sizeof *p);
+}
