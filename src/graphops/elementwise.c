@@ -29,8 +29,7 @@ om_status omi_infer_unary(om_nctx *c) {
     OM_TRY(omi_type(c, 0, OM_TY_ALL));
     int32_t t = c->in[0]->dtype;
     if (t && !omi_unary_supports(k, (om_dtype)t))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(t));
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
     OM_TRY(omi_out_type(c, 0, t));
     return c->types_only ? OM_OK : omi_out_like(c, 0, c->in[0]);
 }
@@ -75,8 +74,7 @@ static om_status binary_types(om_nctx *c, om_binary_kind k) {
     }
     int32_t t = c->in[0]->dtype;
     if (t && !omi_binary_supports(k, (om_dtype)t))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(t));
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
     return omi_out_type(c, 0, k >= OM_B_EQUAL ? (t ? OM_BOOL : 0) : t);
 }
 
@@ -145,7 +143,7 @@ om_status omi_infer_many(om_nctx *c) {
     OM_TRY(binary_types(c, fold_kind(c)));
     if (c->def->arg == OM_B_DIV && c->in[0]->dtype && c->in[0]->dtype != OM_F32)
         return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(c->in[0]->dtype));
+                           omi_elem_name(c->in[0]->dtype));
     return c->types_only ? OM_OK : broadcast_out(c);
 }
 
@@ -198,7 +196,7 @@ om_status omi_infer_where(om_nctx *c) {
     OM_TRY(omi_arity(c, 3, 3, 1));
     if (c->in[0]->dtype && c->in[0]->dtype != OM_BOOL)
         return omi_problem(c, OM_ERR_MALFORMED, "the condition '%.60s' is %s; bool is needed",
-                           c->in[0]->name, omi_onnx_type_name(c->in[0]->dtype));
+                           c->in[0]->name, omi_elem_name(c->in[0]->dtype));
     OM_TRY(omi_type(c, 1, OM_TY_ALL));
     OM_TRY(omi_type(c, 2, OM_TY_ALL));
     OM_TRY(omi_same_type(c, 1, 2));
@@ -238,8 +236,7 @@ om_status omi_infer_clip(om_nctx *c) {
     OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_F64 | OM_TY_INT | OM_TY_U8));
     int32_t t = c->in[0]->dtype;
     if (t && !omi_binary_supports(OM_B_MAX, (om_dtype)t))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(t));
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
     OM_TRY(omi_same_type(c, 0, 1));
     OM_TRY(omi_same_type(c, 0, 2));
     OM_TRY(omi_out_type(c, 0, t));
@@ -303,7 +300,7 @@ om_status omi_infer_cast(om_nctx *c) {
     }
     if ((!like || to) && (to <= 0 || to > 31 || !(OM_TY_ALL >> to & 1)))
         return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no cast to %s",
-                           omi_onnx_type_name(to > 0 && to < 64 ? (int32_t)to : -1));
+                           omi_elem_name(to > 0 && to < 64 ? (int32_t)to : -1));
     OM_TRY(omi_out_type(c, 0, (int32_t)to));
     return c->types_only ? OM_OK : omi_out_like(c, 0, c->in[0]);
 }

@@ -18,8 +18,7 @@ static om_status product_types(om_nctx *c) {
     OM_TRY(omi_same_type(c, 0, 2));
     int32_t t = c->in[0]->dtype;
     if (t && !omi_matmul_supports((om_dtype)t))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(t));
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
     return omi_out_type(c, 0, t);
 }
 
@@ -165,7 +164,7 @@ om_status omi_infer_gemm(om_nctx *c) {
     OM_TRY(product_types(c));
     if (c->in[0]->dtype && !(c->in[0]->dtype == OM_F32 || c->in[0]->dtype == OM_F64))
         return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(c->in[0]->dtype));
+                           omi_elem_name(c->in[0]->dtype));
     if (c->types_only) return OM_OK;
     const om_pval *a = c->in[0], *b = c->in[1], *bias = c->n_in > 2 ? c->in[2] : NULL;
     if (a->rank != 2 || b->rank != 2)

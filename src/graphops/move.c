@@ -177,7 +177,7 @@ om_status omi_infer_gather(om_nctx *c) {
     OM_TRY(moved_type(c));
     if (c->in[1]->dtype && !(c->in[1]->dtype == OM_I64 || c->in[1]->dtype == OM_I32))
         return omi_problem(c, OM_ERR_MALFORMED, "the index '%.60s' is %s; integers are needed",
-                           c->in[1]->name, omi_onnx_type_name(c->in[1]->dtype));
+                           c->in[1]->name, omi_elem_name(c->in[1]->dtype));
     if (c->types_only) return OM_OK;
     OM_TRY(gather_axis(c, &axis));
     const om_pval *x = c->in[0], *idx = c->in[1];
@@ -637,7 +637,7 @@ om_status omi_infer_topk(om_nctx *c) {
     OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_INT));
     if (c->in[0]->dtype && !((OM_TY_F32 | OM_TY_INT) >> c->in[0]->dtype & 1))
         return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(c->in[0]->dtype));
+                           omi_elem_name(c->in[0]->dtype));
     OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
     OM_TRY(omi_out_type(c, 1, OM_I64));
     if (c->types_only) return OM_OK;

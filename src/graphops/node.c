@@ -30,12 +30,8 @@ om_status omi_problem(om_nctx *c, om_status s, const char *fmt, ...) {
     return s;
 }
 
-const char *omi_onnx_type_name(int32_t t) {
-    static const char *const names[] = {"no type",    "float32", "uint8",  "int8",   "uint16",
-                                        "int16",      "int32",   "int64",  "string", "bool",
-                                        "float16",    "float64", "uint32", "uint64", "complex64",
-                                        "complex128", "bfloat16"};
-    return t >= 0 && (size_t)t < OM_COUNT(names) ? names[t] : "an unknown type";
+const char *omi_elem_name(int32_t t) {
+    return t > 0 && om_dtype_size((om_dtype)t) ? om_dtype_name((om_dtype)t) : omi_onnx_type_name(t);
 }
 
 /* ---- counts and types ---------------------------------------------------------------------------
@@ -61,16 +57,16 @@ om_status omi_type(om_nctx *c, uint32_t i, uint32_t types) {
     int32_t t = c->in[i]->dtype;
     if (t > 0 && t < 32 && (types & OM_TY_ALL) >> t & 1) return OM_OK;
     return omi_problem(c, OM_ERR_UNSUPPORTED, "input %u '%.60s' is %s, which has no kernel here", i,
-                       c->in[i]->name, omi_onnx_type_name(t));
+                       c->in[i]->name, omi_elem_name(t));
 }
 
 om_status omi_same_type(om_nctx *c, uint32_t i, uint32_t j) {
     if (i >= c->n_in || j >= c->n_in || !c->in[i] || !c->in[j]) return OM_OK;
     int32_t a = c->in[i]->dtype, b = c->in[j]->dtype;
     if (!a || !b || a == b) return OM_OK;
-    return omi_problem(
-        c, OM_ERR_MALFORMED, "inputs '%.60s' and '%.60s' are %s and %s; they must have one type",
-        c->in[i]->name, c->in[j]->name, omi_onnx_type_name(a), omi_onnx_type_name(b));
+    return omi_problem(c, OM_ERR_MALFORMED,
+                       "inputs '%.60s' and '%.60s' are %s and %s; they must have one type",
+                       c->in[i]->name, c->in[j]->name, omi_elem_name(a), omi_elem_name(b));
 }
 
 om_status omi_out_type(om_nctx *c, uint32_t k, int32_t dtype) {
@@ -211,7 +207,7 @@ static om_status operand_input(om_nctx *c, uint32_t i, om_ints *out) {
     const om_pval *v = c->in[i];
     if (v->dtype != OM_I64 && v->dtype != OM_I32)
         return omi_problem(c, OM_ERR_MALFORMED, "input %u '%.60s' is %s; integers are needed", i,
-                           v->name, omi_onnx_type_name(v->dtype));
+                           v->name, omi_elem_name(v->dtype));
     if (v->rank > 1 || v->numel > OM_LIST_MAX)
         return omi_problem(c, OM_ERR_SHAPE,
                            "input %u '%.60s' must be a list of at most %d integers", i, v->name,

@@ -179,7 +179,7 @@ OM_INLINE om_view omi_bind(const om_exec *x, const om_ref *r) {
 OM_INLINE size_t omi_pval_bytes(const om_pval *v) {
     return (size_t)v->numel * om_dtype_size((om_dtype)v->dtype);
 }
-/* Name of any ONNX element type, "type 99" for unknown numbers. */
-const char *omi_onnx_type_name(int32_t dtype);
+/* "float32" for types this library computes with, else ONNX's name. */
+const char *omi_elem_name(int32_t dtype);
 
 #endif

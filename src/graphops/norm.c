@@ -12,7 +12,7 @@ static om_status float_only(om_nctx *c) {
     for (uint32_t i = 0; i < c->n_in; i++)
         if (c->in[i] && c->in[i]->dtype && c->in[i]->dtype != OM_F32)
             return omi_problem(c, OM_ERR_UNSUPPORTED, "input %u '%.60s' is %s; float32 is computed",
-                               i, c->in[i]->name, omi_onnx_type_name(c->in[i]->dtype));
+                               i, c->in[i]->name, omi_elem_name(c->in[i]->dtype));
     return omi_out_type(c, 0, OM_F32);
 }
 

@@ -183,7 +183,7 @@ om_status omi_infer_softmax(om_nctx *c) {
     OM_TRY(omi_type(c, 0, OM_TY_F32));
     if (c->in[0]->dtype && c->in[0]->dtype != OM_F32)
         return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(c->in[0]->dtype));
+                           omi_elem_name(c->in[0]->dtype));
     OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
     if (c->types_only) return OM_OK;
     OM_TRY(softmax_view(c, &v, &axis));

@@ -269,7 +269,7 @@ static om_status fill_value(om_nctx *c, int32_t *dtype, uint8_t *bytes) {
     if (t->dtype <= 0 || t->dtype > 31 || !(OM_TY_ALL >> t->dtype & 1))
         return omi_problem(c, OM_ERR_UNSUPPORTED,
                            "attribute 'value' is %s, which has no kernel here",
-                           omi_onnx_type_name(t->dtype));
+                           omi_elem_name(t->dtype));
     if (t->bytes != n || !t->buf || t->offset > t->buf->bytes || n > t->buf->bytes - t->offset)
         return omi_problem(c, OM_ERR_MALFORMED, "attribute 'value' must hold one element");
     memcpy(bytes, (const char *)t->buf->data + t->offset, n);
@@ -351,8 +351,7 @@ om_status omi_infer_range(om_nctx *c) {
     }
     int32_t t = c->in[0]->dtype;
     if (t && t != OM_F32 && t != OM_I64 && t != OM_I32)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_onnx_type_name(t));
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
     OM_TRY(omi_out_type(c, 0, t));
     if (c->types_only) return OM_OK;
     for (uint32_t i = 0; i < 3; i++) {

@@ -310,8 +310,8 @@ static void check_outputs(om_program *p, om_problems *pr) {
         int32_t has        = p->values[g->outputs[i]].dtype;
         p->outputs[i]      = g->outputs[i];
         if (!has || !v->dtype || has == v->dtype) continue;
-        snprintf(what, sizeof what, "it is declared %s and computed as %s",
-                 omi_onnx_type_name(v->dtype), omi_onnx_type_name(has));
+        snprintf(what, sizeof what, "it is declared %s and computed as %s", omi_elem_name(v->dtype),
+                 omi_elem_name(has));
         note_value(pr, v, "output", OM_ERR_MALFORMED, what);
     }
 }

@@ -131,14 +131,6 @@ om_session *om_session_new(om_graph *g, const om_session_opts *opts) {
     return s;
 }
 
-om_session *om_session_load(const char *path, const om_session_opts *opts) {
-    OMI_ENTER("om_session_load");
-    om_graph *g   = om_graph_load(path, NULL);
-    om_session *s = g ? om_session_new(g, opts) : NULL;
-    om_graph_release(g);
-    return s;
-}
-
 static void enter(om_session *s) {
     pthread_mutex_lock(&s->cache.lock);
     s->running++;
@@ -224,7 +216,7 @@ static om_status check_tensor(const om_graph *g, uint32_t i, const om_tensor *t)
     OM_TRY(omi_seam_opaque(t, "om_session_run"));
     if (t->dtype != v->dtype)
         return omi_fail(OM_ERR_DTYPE, "%s is %s; the graph takes %s: convert it with om_cast", what,
-                        OMI_T(t), omi_onnx_type_name(v->dtype));
+                        OMI_T(t), omi_elem_name(v->dtype));
     return OM_OK;
 }
 
