@@ -101,6 +101,17 @@ static inline int32_t node(om_graph *g, const char *type, const char *from, cons
     return omi_graph_add_node(g, type, "", name, n_in, a, n_out, b);
 }
 
+/* Attributes of the node that node() returned; nothing when it failed. */
+static inline void set_int(om_graph *g, int32_t n, const char *name, int64_t v) {
+    if (n >= 0 && !omi_failed()) omi_graph_attr_int(g, n, name, v);
+}
+static inline void set_ints(om_graph *g, int32_t n, const char *name, size_t k, const int64_t *v) {
+    if (n >= 0 && !omi_failed()) omi_graph_attr_ints(g, n, name, k, v);
+}
+static inline void set_text(om_graph *g, int32_t n, const char *name, const char *v) {
+    if (n >= 0 && !omi_failed()) omi_graph_attr_string(g, n, name, v);
+}
+
 static inline void out(om_graph *g, const char *name) {
     if (!omi_failed()) omi_graph_add_output(g, value_of(g, name));
 }

@@ -22,7 +22,7 @@ static om_graph *slice_graph(void) {
     ints(g, "k", 2);
     node(g, "TopK", "y k", "top at");
     ints(g, "sizes", 1, 2);
-    omi_graph_attr_int(g, node(g, "Split", "y sizes", "left right"), "axis", 1);
+    set_int(g, node(g, "Split", "y sizes", "left right"), "axis", 1);
     out(g, "y");
     out(g, "same");
     out(g, "top");
@@ -127,7 +127,7 @@ static void test_unsupported(void **state) {
     node(g, "Frobnicate", "x", "a");
     node(g, "Relu", "a", "b");
     node(g, "Twist", "b", "c");
-    omi_graph_attr_string(g, node(g, "Pad", "x", "p"), "mode", "reflect");
+    set_text(g, node(g, "Pad", "x", "p"), "mode", "reflect");
     node(g, "Shape", "x", "sh");
     node(g, "Gelu", "sh", "gi");
     node(g, "Add", "c p", "y");
@@ -207,7 +207,7 @@ static void test_hostile_sizes(void **state) {
     in(g, "x", OM_F32, "1,1,8,8");
     constant(g, "w", OM_F32, 4, (int64_t[]){1, 1, 1, 1}, (float[]){1});
     int32_t c = node(g, "Conv", "x w", "y");
-    omi_graph_attr_ints(g, c, "strides", 2, (int64_t[]){0, 1});
+    set_ints(g, c, "strides", 2, (int64_t[]){0, 1});
     out(g, "y");
     expect_refused(g, OM_ERR_MALFORMED, "strides");
 
@@ -215,7 +215,7 @@ static void test_hostile_sizes(void **state) {
     in(g, "x", OM_F32, "1,1,8,8");
     constant(g, "w", OM_F32, 4, (int64_t[]){1, 1, 1, 1}, (float[]){1});
     c = node(g, "Conv", "x w", "y");
-    omi_graph_attr_ints(g, c, "pads", 4, (int64_t[]){INT64_MAX, 0, INT64_MAX, 0});
+    set_ints(g, c, "pads", 4, (int64_t[]){INT64_MAX, 0, INT64_MAX, 0});
     out(g, "y");
     expect_refused(g, OM_ERR_MALFORMED, "pads");
 
@@ -242,7 +242,7 @@ static void test_hostile_sizes(void **state) {
     g = begin(20);
     in(g, "x", OM_F32, "2,3");
     int32_t t = node(g, "Transpose", "x", "y");
-    omi_graph_attr_ints(g, t, "perm", 2, (int64_t[]){1, 1});
+    set_ints(g, t, "perm", 2, (int64_t[]){1, 1});
     out(g, "y");
     expect_refused(g, OM_ERR_MALFORMED, "permutation");
 
@@ -310,14 +310,14 @@ static om_graph *chain_graph(void) {
     in(g, "x", OM_F32, "n,t,2");
     ints(g, "two", 2);
     int32_t a = node(g, "Shape", "x", "sn");
-    omi_graph_attr_int(g, a, "start", 0);
-    omi_graph_attr_int(g, a, "end", 1);
+    set_int(g, a, "start", 0);
+    set_int(g, a, "end", 1);
     int32_t b = node(g, "Shape", "x", "st");
-    omi_graph_attr_int(g, b, "start", 1);
-    omi_graph_attr_int(g, b, "end", 2);
+    set_int(g, b, "start", 1);
+    set_int(g, b, "end", 2);
     node(g, "Mul", "sn st", "nt");
-    omi_graph_attr_int(g, node(g, "Concat", "nt two", "target"), "axis", 0);
-    omi_graph_attr_int(g, node(g, "Reshape", "x target", "y"), "allowzero", 1);
+    set_int(g, node(g, "Concat", "nt two", "target"), "axis", 0);
+    set_int(g, node(g, "Reshape", "x target", "y"), "allowzero", 1);
     node(g, "Shape", "y", "ys");
     out(g, "y");
     out(g, "ys");
