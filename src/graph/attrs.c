@@ -81,7 +81,7 @@ om_attr *omi_graph_attr_new(om_graph *g, int32_t node, const char *name, size_t 
     if (!omi_graph_reserve_attrs(g, node, want)) return NULL;
     om_attr *a = &d->attrs[d->n_attr];
     *a         = (om_attr){.type = type};
-    a->name    = omi_arena_strndup(g->arena, name, len);
+    a->name    = omi_graph_word(g, name, len);
     if (!a->name || !make_list(g, a, n)) return NULL;
     d->n_attr++;
     return a;
@@ -158,4 +158,21 @@ int64_t omi_attr_int(const om_gnode *n, const char *name, int64_t otherwise) {
 float omi_attr_float(const om_gnode *n, const char *name, float otherwise) {
     const om_attr *a = omi_attr(n, name);
     return a && a->type == OM_ATTR_FLOAT ? a->f : otherwise;
+}
+
+om_status omi_graph_check_savable(const om_graph *g) {
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t a = 0; a < g->nodes[i].n_attr; a++) {
+            const om_attr *attr = &g->nodes[i].attrs[a];
+            char name[80], text[160];
+            if (attr->type == OM_ATTR_OTHER)
+                return omi_fail(OM_ERR_UNSUPPORTED,
+                                "%s: attribute '%s' holds a sparse tensor or a type, which cannot "
+                                "be saved",
+                                omi_node_text(g, i, text, sizeof text),
+                                omi_escape_buf(name, sizeof name, attr->name, strlen(attr->name)));
+            for (size_t k = 0; attr->graphs && k < attr->n; k++)
+                OM_TRY(omi_graph_check_savable(attr->graphs[k]));
+        }
+    return OM_OK;
 }

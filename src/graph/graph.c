@@ -72,6 +72,7 @@ static void drop_contents(om_graph *g) {
         }
     omi_strmap_free(&g->by_name);
     omi_strmap_free(&g->symbol_by_name);
+    omi_strmap_free(&g->words);
 }
 
 void om_graph_release(om_graph *g) {
@@ -324,21 +325,32 @@ bool omi_graph_add_init(om_graph *g, uint32_t value, int32_t dtype, int32_t rank
 /* ---- nodes -------------------------------------------------------------------------------------
  */
 
-static bool copy_names(om_graph *g, om_gnode *n, const char *op_type, const char *domain,
-                       const char *name) {
-    if (strcmp(domain, "ai.onnx") == 0) domain = "";
-    n->op_type = omi_arena_strndup(g->arena, op_type, strlen(op_type));
-    n->domain  = *domain ? omi_arena_strndup(g->arena, domain, strlen(domain)) : "";
-    n->name    = *name ? omi_arena_strndup(g->arena, name, strlen(name)) : "";
-    return n->op_type && n->domain && n->name;
+const char *omi_graph_word(om_graph *g, const char *s, size_t len) {
+    om_graph *root = omi_graph_root(g);
+    if (len == 0) return "";
+    char *word = omi_strmap_get(&root->words, s, len);
+    if (word) return word;
+    word = omi_arena_strndup(root->arena, s, len);
+    return word && omi_strmap_set(&root->words, word, len, word) ? word : NULL;
 }
 
 int32_t omi_graph_add_node(om_graph *g, const char *op_type, const char *domain, const char *name,
                            uint32_t n_in, const uint32_t *in, uint32_t n_out, const uint32_t *out) {
+    return omi_graph_add_node_named(g, op_type, strlen(op_type), domain, strlen(domain), name,
+                                    strlen(name), n_in, in, n_out, out);
+}
+
+int32_t omi_graph_add_node_named(om_graph *g, const char *op_type, size_t n_op, const char *domain,
+                                 size_t n_domain, const char *name, size_t n_name, uint32_t n_in,
+                                 const uint32_t *in, uint32_t n_out, const uint32_t *out) {
     if (!GROW(g, g->nodes, g->n_nodes, g->cap_nodes)) return -1;
     om_gnode *n = &g->nodes[g->n_nodes];
-    *n          = (om_gnode){.n_in = n_in, .n_out = n_out};
-    if (!copy_names(g, n, op_type, domain, name)) return -1;
+    if (n_domain == 7 && memcmp(domain, "ai.onnx", 7) == 0) n_domain = 0;
+    *n         = (om_gnode){.n_in = n_in, .n_out = n_out};
+    n->op_type = omi_graph_word(g, op_type, n_op);
+    n->domain  = omi_graph_word(g, domain, n_domain);
+    n->name    = n_name ? omi_arena_strndup(g->arena, name, n_name) : "";
+    if (!n->op_type || !n->domain || !n->name) return -1;
     uint32_t *lists = omi_arena_array(g->arena, (size_t)n_in + n_out, sizeof *lists);
     if (!lists) return -1;
     n->in  = lists;

@@ -140,6 +140,7 @@ struct om_graph {
     uint32_t n_meta, cap_meta;
     om_strmap by_name; /* value name -> index + 1 */
     om_strmap symbol_by_name;
+    om_strmap words; /* of the root: operator, domain and attribute names, each once */
 };
 
 /* ---- building. Strings are copied into the arena. Indices, or OM_NO_VALUE / false when raised.
@@ -175,6 +176,11 @@ bool omi_graph_add_init(om_graph *g, uint32_t value, int32_t dtype, int32_t rank
  * omi_graph_attr_*, in the order they should be written. Index, or -1 when raised. */
 int32_t omi_graph_add_node(om_graph *g, const char *op_type, const char *domain, const char *name,
                            uint32_t n_in, const uint32_t *in, uint32_t n_out, const uint32_t *out);
+int32_t omi_graph_add_node_named(om_graph *g, const char *op_type, size_t n_op, const char *domain,
+                                 size_t n_domain, const char *name, size_t n_name, uint32_t n_in,
+                                 const uint32_t *in, uint32_t n_out, const uint32_t *out);
+/* A copy of s that all nodes of the graph share; NULL when raised. */
+const char *omi_graph_word(om_graph *g, const char *s, size_t len);
 bool omi_graph_attr_int(om_graph *g, int32_t node, const char *name, int64_t v);
 bool omi_graph_attr_float(om_graph *g, int32_t node, const char *name, float v);
 bool omi_graph_attr_string(om_graph *g, int32_t node, const char *name, const char *v);
@@ -196,6 +202,9 @@ bool omi_graph_tensor(om_graph *g, om_ginit *out, int32_t dtype, int32_t rank, c
                       om_buffer *buf, size_t offset, size_t bytes);
 bool omi_graph_add_opset(om_graph *g, const char *domain, int64_t version);
 bool omi_graph_add_meta(om_graph *g, const char *key, const char *value);
+/* OM_ERR_UNSUPPORTED when an attribute was kept as a name only (OM_ATTR_OTHER): no file can hold
+ * it. */
+om_status omi_graph_check_savable(const om_graph *g);
 /* Checks what every reader must: each used value exists and is produced before its use, no value
  * has two producers, outputs exist, no cycle; sorts nothing but metadata. OM_ERR_MALFORMED names
  * node and value. In subgraphs it marks captured values, in every graph they pass through. Root

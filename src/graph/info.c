@@ -60,8 +60,8 @@ static om_status value_info(const om_graph *g, uint32_t value, om_value_info *ou
     *out = (om_value_info){.name = v->name, .dtype = v->dtype, .rank = v->rank};
     for (int32_t i = 0; i < v->rank; i++) {
         const om_gdim *d = &v->dims[i];
-        om_axis_info *a = &out->axes[i];
-        *a              = (om_axis_info){.size = d->value >= 0 ? d->value : -1, .multiple = 1};
+        om_axis_info *a  = &out->axes[i];
+        *a               = (om_axis_info){.size = d->value >= 0 ? d->value : -1, .multiple = 1};
         if (d->value >= 0 || d->sym < 0) continue;
         const om_symbol *s = &g->symbols[d->sym];
         *a                 = (om_axis_info){-1, s->name, s->lo, s->hi, s->multiple};

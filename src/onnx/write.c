@@ -191,7 +191,7 @@ static void write_shape(om_pb *w, const om_graph *root, const om_gvalue *v) {
     om_pb_mark shape = pb_begin(w, 2);
     for (int32_t i = 0; i < v->rank; i++) {
         const om_gdim *d = &v->dims[i];
-        om_pb_mark m    = pb_begin(w, 1);
+        om_pb_mark m     = pb_begin(w, 1);
         if (d->value >= 0)
             pb_int(w, 1, d->value);
         else if (d->sym >= 0)
@@ -259,23 +259,11 @@ static om_status check_io(const om_graph *g, const uint32_t *list, uint32_t n) {
     return OM_OK;
 }
 
+/* Subgraphs write the types they know; a value that is no tensor goes without one. */
 static om_status check_writable(const om_graph *g) {
     OM_TRY(check_io(g, g->inputs, g->n_inputs));
     OM_TRY(check_io(g, g->outputs, g->n_outputs));
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t a = 0; a < g->nodes[i].n_attr; a++) {
-            const om_attr *attr = &g->nodes[i].attrs[a];
-            char name[80], text[160];
-            if (attr->type == OM_ATTR_OTHER)
-                return omi_fail(OM_ERR_UNSUPPORTED,
-                                "%s: attribute '%s' holds a sparse tensor or a type, which cannot "
-                                "be saved",
-                                omi_node_text(g, i, text, sizeof text),
-                                omi_escape_buf(name, sizeof name, attr->name, strlen(attr->name)));
-            for (size_t k = 0; attr->graphs && k < attr->n; k++)
-                OM_TRY(check_writable(attr->graphs[k]));
-        }
-    return OM_OK;
+    return omi_graph_check_savable(g);
 }
 
 /* ---- entry points ------------------------------------------------------------------------------
@@ -335,7 +323,7 @@ om_status om_graph_save_onnx_memory(const om_graph *g, const om_onnx_opts *opts,
         om_mem_sink mem = omi_mem_sink(p, (size_t)total);
         w.sink          = &mem.sink;
         write_model(&w, g);
-        st              = mem.sink.status;
+        st = mem.sink.status;
         if (st != OM_OK) {
             omi_free(p, (size_t)total);
         } else {

@@ -69,14 +69,14 @@ static om_graph *seal_sample(om_graph *g) {
 om_graph *sample_small(void) {
     om_graph *g = begin_sample("small");
     if (!g) return NULL;
-    int32_t batch       = omi_graph_symbol(g, "batch");
+    int32_t batch        = omi_graph_symbol(g, "batch");
     const om_gdim axes[] = {OM_DIM_SYM(batch), OM_DIM_FIXED(3)};
-    uint32_t x          = omi_graph_add_value(g, "x", OM_F32, 2, axes);
-    const float wv[]    = {1.5f, -2.0f, 0.25f};
-    uint32_t w          = add_weight(g, "w", OM_F32, 1, (const int64_t[]){3}, wv, sizeof wv);
-    uint32_t c          = add_weight(g, "c", OM_F32, 0, NULL, wv, 4);
-    uint32_t t          = omi_graph_add_value(g, "t", OM_F32, 2, axes);
-    uint32_t y          = omi_graph_add_value(g, "y", OM_F32, 2, axes);
+    uint32_t x           = omi_graph_add_value(g, "x", OM_F32, 2, axes);
+    const float wv[]     = {1.5f, -2.0f, 0.25f};
+    uint32_t w           = add_weight(g, "w", OM_F32, 1, (const int64_t[]){3}, wv, sizeof wv);
+    uint32_t c           = add_weight(g, "c", OM_F32, 0, NULL, wv, 4);
+    uint32_t t           = omi_graph_add_value(g, "t", OM_F32, 2, axes);
+    uint32_t y           = omi_graph_add_value(g, "y", OM_F32, 2, axes);
     if (omi_failed()) return seal_sample(g);
     omi_graph_add_input(g, x);
     omi_graph_add_node(g, "Mul", "", "mul", 2, (const uint32_t[]){x, w}, 1, &t);
@@ -145,11 +145,11 @@ om_graph *sample_all(void) {
     if (omi_failed()) return seal_sample(g);
     g->symbols[n].lo = 2, g->symbols[n].hi = 64, g->symbols[n].multiple = 2;
     om_gdim four_n           = OM_DIM_SYM(m);
-    four_n.expr             = 0;
+    four_n.expr              = 0;
     const om_gdim in_axes[]  = {OM_DIM_SYM(n), OM_DIM_FIXED(0), OM_DIM_UNKNOWN};
     const om_gdim out_axes[] = {four_n};
-    const bool yes          = true;
-    uint32_t x              = omi_graph_add_value(g, "x", OM_F32, 3, in_axes);
+    const bool yes           = true;
+    uint32_t x               = omi_graph_add_value(g, "x", OM_F32, 3, in_axes);
     uint32_t odd  = omi_graph_add_value(g, "odd \x1b[31m name\n\xc3\xa9", OM_I64, 0, NULL);
     uint32_t cond = add_weight(g, "cond", OM_BOOL, 0, NULL, &yes, 1);
     uint32_t str  = add_weight(g, "words", 8, 1, (const int64_t[]){2}, text, sizeof text);
