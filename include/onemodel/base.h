@@ -145,6 +145,11 @@ typedef struct om_cancel {
  * outlive its use. */
 OM_API void om_set_cancel(om_cancel *c);
 
+/* ---- hashing ---------------------------------------------------------------------------- */
+
+/* SHA-256 of bytes as 64 lower-case digits and a NUL. */
+OM_API void om_sha256_of(const void *data, size_t bytes, char hex[65]);
+
 /* ---- logging ---------------------------------------------------------------------------- */
 
 typedef enum om_log_level {

@@ -177,3 +177,12 @@ void omi_hex(const uint8_t *data, size_t n, char *out) {
     }
     out[2 * n] = 0;
 }
+
+void om_sha256_of(const void *data, size_t bytes, char hex[65]) {
+    om_sha256 h;
+    uint8_t digest[32];
+    omi_sha256_init(&h);
+    omi_sha256_add(&h, data, bytes);
+    omi_sha256_end(&h, digest);
+    omi_hex(digest, sizeof digest, hex);
+}
