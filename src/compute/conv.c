@@ -227,6 +227,7 @@ static void depthwise_chunk(void *arg, int64_t chunk, int worker) {
 }
 
 size_t omi_conv2d_workspace(const om_conv2d_geom *g, bool packed, int workers) {
+    if (g->n * g->oc * g->oh * g->ow == 0) return 0; /* nothing to plan */
     conv_plan p = conv_plan_of(g, workers);
     return (size_t)((packed ? 0 : p.packed) + p.own * workers) * sizeof(float) + OM_ALIGN;
 }

@@ -1,0 +1,227 @@
+/*
+ * test_window.c -- Conv2d against plain loops in double over a few hundred random geometries,
+ * values and all three gradients, and what becomes of packed weights.
+ */
+#include "harness.h"
+
+#include <math.h>
+
+#include "ops/op.h"
+
+static uint64_t draw_state;
+static int64_t draw(int64_t lo, int64_t hi) { // lo .. hi
+    draw_state = draw_state * 6364136223846793005u + 1442695040888963407u;
+    return lo + (int64_t)((draw_state >> 33) % (uint64_t)(hi - lo + 1));
+}
+
+typedef struct geometry {
+    int64_t n, c, h, w, oc, icg, kh, kw, groups, oh, ow, s[2], d[2], p[2], e[2];
+} geometry;
+
+/* False: the kernel does not fit. */
+static bool draw_geometry(geometry *g) {
+    *g     = (geometry){.n = draw(1, 3), .h = draw(1, 11), .w = draw(1, 11), .groups = draw(1, 3)};
+    g->icg = draw(0, 9) == 0 ? draw(30, 70) : draw(1, 4);
+    int64_t og = draw(0, 9) == 0 ? 17 : draw(1, 4);
+    if (draw(0, 4) == 0) g->groups = draw(2, 20), g->icg = 1, og = draw(1, 2); // depthwise
+    g->c  = g->icg * g->groups;
+    g->oc = og * g->groups;
+    g->kh = draw(0, 3) == 0 ? 1 : draw(1, 5);
+    g->kw = draw(0, 3) == 0 ? 1 : draw(1, 5);
+    for (int k = 0; k < 2; k++) {
+        g->s[k] = draw(0, 1) ? 1 : draw(1, 4);
+        g->d[k] = draw(0, 1) ? 1 : draw(1, 3);
+        g->p[k] = draw(0, 3);
+        g->e[k] = draw(0, 3) ? 0 : draw(0, 2);
+    }
+    int64_t rh = g->h + 2 * g->p[0] + g->e[0] - g->d[0] * (g->kh - 1) - 1;
+    int64_t rw = g->w + 2 * g->p[1] + g->e[1] - g->d[1] * (g->kw - 1) - 1;
+    g->oh      = rh / g->s[0] + 1;
+    g->ow      = rw / g->s[1] + 1;
+    return rh >= 0 && rw >= 0;
+}
+
+static om_tensor *draw_tensor(int rank, const int64_t *shape) {
+    om_tensor *t = om_zeros(OM_F32, rank, shape);
+    float *p     = om_data_mut(t);
+    for (int64_t i = 0; i < om_numel(t); i++)
+        p[i] = (float)draw(-1000, 1000) / 700.0f;
+    return t;
+}
+
+static om_tensor *convolve(const geometry *g, om_tensor *x, om_tensor *w, om_tensor *b) {
+    om_conv2d_opts o = {.struct_size = sizeof o, .groups = g->groups};
+    for (int k = 0; k < 2; k++) {
+        o.stride[k]      = g->s[k];
+        o.dilation[k]    = g->d[k];
+        o.padding[k]     = g->p[k];
+        o.padding_end[k] = g->e[k];
+    }
+    return om_conv2d(x, w, b, &o);
+}
+
+typedef struct sums {
+    double *y, *dx, *dw, *db;
+    double *ay, *adx, *adw, *adb; /* the same over absolute values: the scale of the error */
+} sums;
+
+static void add_to(double *sum, double *scale, int64_t i, double a, double b) {
+    sum[i] += a * b;
+    scale[i] += fabs(a * b);
+}
+
+/* Every product of the convolution, added where it belongs in the four results. */
+static void plain_loops(const geometry *g, const float *x, const float *w, const float *b,
+                        const float *dy, sums *r) {
+    int64_t ocg = g->oc / g->groups, y = 0;
+    for (int64_t n = 0; n < g->n; n++)
+        for (int64_t o = 0; o < g->oc; o++)
+            for (int64_t i = 0; i < g->oh; i++)
+                for (int64_t j = 0; j < g->ow; j++, y++) {
+                    add_to(r->y, r->ay, y, (double)b[o], 1);
+                    add_to(r->db, r->adb, o, (double)dy[y], 1);
+                    for (int64_t t = 0; t < g->icg * g->kh * g->kw; t++) {
+                        int64_t c = t / (g->kh * g->kw) + o / ocg * g->icg;
+                        int64_t h = i * g->s[0] + t / g->kw % g->kh * g->d[0] - g->p[0];
+                        int64_t v = j * g->s[1] + t % g->kw * g->d[1] - g->p[1];
+                        if (h < 0 || h >= g->h || v < 0 || v >= g->w) continue;
+                        int64_t at = ((n * g->c + c) * g->h + h) * g->w + v;
+                        int64_t k  = o * g->icg * g->kh * g->kw + t;
+                        add_to(r->y, r->ay, y, (double)x[at], (double)w[k]);
+                        add_to(r->dx, r->adx, at, (double)dy[y], (double)w[k]);
+                        add_to(r->dw, r->adw, k, (double)dy[y], (double)x[at]);
+                    }
+                }
+}
+
+static void near_sums(const char *what, const geometry *g, om_tensor *got, const double *want,
+                      const double *scale) {
+    assert_non_null(got);
+    const float *p = om_data(got);
+    for (int64_t i = 0; i < om_numel(got); i++)
+        if (!(fabs((double)p[i] - want[i]) <= 4e-6 * scale[i]))
+            fail_msg("%s[%lld] is %.9g, not %.9g: n %lld c %lld %lldx%lld oc %lld k %lldx%lld "
+                     "groups %lld stride %lld,%lld dilation %lld,%lld padding %lld,%lld+%lld,%lld",
+                     what, (long long)i, (double)p[i], want[i], (long long)g->n, (long long)g->c,
+                     (long long)g->h, (long long)g->w, (long long)g->oc, (long long)g->kh,
+                     (long long)g->kw, (long long)g->groups, (long long)g->s[0], (long long)g->s[1],
+                     (long long)g->d[0], (long long)g->d[1], (long long)g->p[0], (long long)g->p[1],
+                     (long long)g->e[0], (long long)g->e[1]);
+}
+
+static double *zeros(int64_t n) {
+    double *p = calloc((size_t)n + 1, sizeof *p);
+    assert_non_null(p);
+    return p;
+}
+
+static void random_geometries(void **state) {
+    (void)state;
+    int ran = 0;
+    for (draw_state = 1; ran < 300;) {
+        geometry g;
+        if (!draw_geometry(&g)) continue;
+        ran++;
+        om_scope s       = om_scope_begin();
+        om_tensor *x     = draw_tensor(OM_DIMS(g.n, g.c, g.h, g.w));
+        om_tensor *w     = draw_tensor(OM_DIMS(g.oc, g.icg, g.kh, g.kw));
+        om_tensor *b     = draw_tensor(OM_DIMS(g.oc)),
+                  *dy    = draw_tensor(OM_DIMS(g.n, g.oc, g.oh, g.ow));
+        om_tensor *plain = convolve(&g, x, w, b); // packed weights: nothing needs a gradient
+        om_set_requires_grad(x, true);
+        om_set_requires_grad(w, true);
+        om_set_requires_grad(b, true);
+        om_tensor *y = convolve(&g, x, w, b);
+        check_ok();
+        assert_true(om_bit_equal(y, plain));
+        assert_int_equal(om_backward_with(y, OM_OPTS(backward, .grad = dy)), OM_OK);
+        int64_t nx = om_numel(x), nw = om_numel(w), ny = om_numel(y);
+        sums r = {zeros(ny), zeros(nx), zeros(nw), zeros(g.oc),
+                  zeros(ny), zeros(nx), zeros(nw), zeros(g.oc)};
+        plain_loops(&g, om_data(x), om_data(w), om_data(b), om_data(dy), &r);
+        near_sums("y", &g, y, r.y, r.ay);
+        near_sums("dx", &g, om_grad_of(x), r.dx, r.adx);
+        near_sums("dw", &g, om_grad_of(w), r.dw, r.adw);
+        near_sums("db", &g, om_grad_of(b), r.db, r.adb);
+        double **all = &r.y;
+        for (int i = 0; i < 8; i++)
+            free(all[i]);
+        om_scope_end(s);
+    }
+}
+
+static size_t packed_forms(const om_tensor *w) {
+    size_t n = 0;
+    for (om_packed *p = atomic_load(&w->storage->buf->packed); p; p = p->next)
+        n++;
+    return n;
+}
+
+static void packed_weights_follow_the_weight(void **state) {
+    (void)state;
+    om_scope s   = om_scope_begin();
+    om_tensor *x = draw_tensor(OM_DIMS(1, 4, 6, 6)), *w = draw_tensor(OM_DIMS(8, 4, 3, 3));
+    om_tensor *a = om_conv2d(x, w, NULL, NULL);
+    assert_int_equal(packed_forms(w), 1);
+    om_conv2d(x, w, NULL, NULL);
+    assert_int_equal(packed_forms(w), 1); // found again
+    om_fill_(w, 0.25);
+    assert_int_equal(packed_forms(w), 0); // a write drops it
+    om_tensor *b = om_conv2d(x, w, NULL, NULL);
+    assert_false(om_bit_equal(a, b));
+    assert_true(
+        om_bit_equal(b, om_conv2d(x, om_full(0.25, OM_F32, OM_DIMS(8, 4, 3, 3)), NULL, NULL)));
+    // A weight that trains is not packed for keeps; without gradients it is.
+    om_tensor *t = draw_tensor(OM_DIMS(8, 4, 3, 3));
+    om_set_requires_grad(t, true);
+    om_conv2d(x, t, NULL, NULL);
+    assert_int_equal(packed_forms(t), 0);
+    bool before = om_no_grad_begin();
+    om_conv2d(x, t, NULL, NULL);
+    om_no_grad_end(before);
+    assert_int_equal(packed_forms(t), 1);
+    check_ok();
+    om_scope_end(s);
+}
+
+/* Only what a gradient will read is saved: the rest may change in between. */
+static void unread_operands_may_change(void **state) {
+    (void)state;
+    om_scope s   = om_scope_begin();
+    om_tensor *x = draw_tensor(OM_DIMS(1, 2, 4, 4)), *w = draw_tensor(OM_DIMS(2, 2, 3, 3));
+    om_set_requires_grad(x, true);
+    om_tensor *y = om_conv2d(x, w, NULL, NULL);
+    om_data_mut(x); // dx needs w, not x
+    assert_int_equal(
+        om_backward_with(y, OM_OPTS(backward, .grad = om_ones(OM_F32, OM_DIMS(1, 2, 2, 2)))),
+        OM_OK);
+    y = om_conv2d(x, w, NULL, NULL);
+    om_fill_(w, 1);
+    om_backward_with(y, OM_OPTS(backward, .grad = om_ones(OM_F32, OM_DIMS(1, 2, 2, 2))));
+    check_error(OM_ERR_STATE, "om_conv2d", "om_fill_");
+    om_scope_end(s);
+}
+
+static void options_of_an_older_caller(void **state) {
+    (void)state;
+    om_scope s   = om_scope_begin();
+    om_tensor *x = draw_tensor(OM_DIMS(1, 2, 5, 5)), *w = draw_tensor(OM_DIMS(2, 2, 3, 3));
+    om_conv2d_opts o = {.struct_size = (uint32_t)offsetof(om_conv2d_opts, padding),
+                        .stride      = {2, 2},
+                        .padding     = {7, 7}}; // behind its end: not read
+    assert_int_equal(om_dim(om_conv2d(x, w, NULL, &o), 2), 2);
+    o.struct_size = 0; // the fields of version 1
+    assert_int_equal(om_dim(om_conv2d(x, w, NULL, &o), 2), 9);
+    check_ok();
+    om_scope_end(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        OM_TEST(random_geometries),
+        OM_TEST(packed_weights_follow_the_weight),
+        OM_TEST(unread_operands_may_change),
+        OM_TEST(options_of_an_older_caller),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
