@@ -1,0 +1,150 @@
+/*
+ * gemm.c -- times the library's matrix products and convolutions for bench/gemm.py.
+ *
+ * Reads one problem per line from standard input, answers with seconds per call (the best of
+ * several stretches of about 5 ms), so that the script can interleave us and others on a noisy
+ * machine:
+ *
+ *   mm M N K packed            y[M,N] = a[M,K] b[K,N]; packed 1: b is panel16 already (an inference
+ *                              weight); 0: packing counts; b is the transpose of a Linear weight
+ *   conv N C H W OC K stride pad dir   dir 0 forward with packed weights, 1 gradient by x, 2 by w
+ *   threads T                  answers 0
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "compute/conv.h"
+#include "compute/matmul.h"
+#include "base/thread.h"
+
+/* With one thread its CPU time, so that a busy machine counts less. */
+static double now(void) {
+    struct timespec t;
+    clock_gettime(om_threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static float *floats(size_t n) {
+    float *p = aligned_alloc(64, (n * sizeof(float) + 4095) / 4096 * 4096);
+    if (!p) exit(1);
+    uint32_t s = 12345;
+    for (size_t i = 0; i < n; i++) {
+        s    = s * 1664525u + 1013904223u;
+        p[i] = (float)(s >> 8) * 0x1p-24f - 0.5f;
+    }
+    return p;
+}
+
+typedef struct problem {
+    om_matmul_args m;
+    om_conv2d_args c;
+    int kind, workers; /* 0 product; 1, 2, 3 convolution */
+    void *ws;
+    float *dx;
+} problem;
+
+static void once(const problem *p) {
+    switch (p->kind) {
+    case 0:
+        omi_matmul(&p->m, p->ws, p->workers);
+        break;
+    case 1:
+        omi_conv2d(&p->c, p->ws, p->workers);
+        break;
+    case 2:
+        omi_conv2d_grad_x(&p->c.g, p->c.y, p->c.weight, p->dx, p->ws, p->workers);
+        break;
+    default:
+        omi_conv2d_grad_w(&p->c.g, p->c.y, p->c.x, p->dx, p->ws, p->workers);
+    }
+}
+
+static double best_time(const problem *p) {
+    once(p);
+    double t = now();
+    once(p);
+    double one  = now() - t;
+    int reps    = one > 5e-3 ? 1 : (int)(5e-3 / (one + 1e-9)) + 1;
+    double best = 1e9;
+    for (int s = 0; s < 3; s++) {
+        t = now();
+        for (int i = 0; i < reps; i++)
+            once(p);
+        double d = (now() - t) / reps;
+        if (d < best) best = d;
+    }
+    return best;
+}
+
+static double time_product(int64_t m, int64_t n, int64_t k, int packed) {
+    problem p = {.workers = omi_workers()};
+    float *a = floats((size_t)(m * k)), *b = floats((size_t)(n * k)), *y = floats((size_t)(m * n));
+    float *pb = aligned_alloc(64, omi_panel16_bytes(k, n));
+    if (!pb) exit(1);
+    p.m = (om_matmul_args){.a     = {a, OM_F32, 2, {m, k}, {k, 1}},
+                           .b     = {b, OM_F32, 2, {k, n}, {1, k}},
+                           .y     = {y, OM_F32, 2, {m, n}, {n, 1}},
+                           .alpha = 1.0f,
+                           .beta  = 1.0f};
+    omi_panel16_pack(pb, b, 1, k, k, n);
+    if (packed) p.m.b_packed = pb;
+    p.ws     = floats(omi_matmul_workspace(&p.m, p.workers) / 4 + 16);
+    double t = best_time(&p);
+    free(a), free(b), free(y), free(pb), free(p.ws);
+    return t;
+}
+
+static double time_conv(const int64_t *v, int dir) {
+    problem p        = {.kind = dir + 1, .workers = omi_workers()};
+    om_conv2d_geom g = {
+        .n = v[0], .c = v[1], .h = v[2], .w = v[3], .oc = v[4], .kh = v[5], .kw = v[5]};
+    g.stride[0] = g.stride[1] = v[6];
+    g.dilation[0] = g.dilation[1] = 1;
+    g.pad[0] = g.pad[1] = g.pad[2] = g.pad[3] = v[7];
+    g.groups                                  = 1;
+    g.oh                                      = omi_window_out(g.h, g.kh, v[6], 1, v[7], v[7]);
+    g.ow                                      = omi_window_out(g.w, g.kw, v[6], 1, v[7], v[7]);
+    size_t xn = (size_t)(g.n * g.c * g.h * g.w), wn = (size_t)(g.oc * g.c * g.kh * g.kw);
+    float *x = floats(xn), *w = floats(wn), *y = floats((size_t)(g.n * g.oc * g.oh * g.ow));
+    float *pw = floats(omi_conv2d_pack_bytes(&g) / 4);
+    omi_conv2d_pack(&g, w, pw);
+    p.c          = (om_conv2d_args){.g = g, .x = x, .weight = w, .w_packed = pw, .y = y};
+    p.dx         = floats(xn > wn ? xn : wn);
+    size_t bytes = dir == 0   ? omi_conv2d_workspace(&g, true, p.workers)
+                   : dir == 1 ? omi_conv2d_grad_x_workspace(&g, p.workers)
+                              : omi_conv2d_grad_w_workspace(&g, p.workers);
+    p.ws         = floats(bytes / 4 + 16);
+    double t     = best_time(&p);
+    free(x), free(w), free(y), free(pw), free(p.dx), free(p.ws);
+    return t;
+}
+
+int main(void) {
+    char line[256];
+    if (om_config_from_env() != OM_OK ||
+        (!getenv("ONEMODEL_THREADS") && om_set_threads(1) != OM_OK))
+        return 1;
+    while (fgets(line, sizeof line, stdin)) {
+        long long v[9] = {0};
+        char kind[16];
+        int n    = sscanf(line, "%15s %lld %lld %lld %lld %lld %lld %lld %lld %lld", kind, &v[0],
+                          &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8]);
+        double t = 0;
+        if (n == 5 && strcmp(kind, "mm") == 0) {
+            t = time_product(v[0], v[1], v[2], (int)v[3]);
+        } else if (n == 10 && strcmp(kind, "conv") == 0) {
+            int64_t q[8];
+            for (int i = 0; i < 8; i++)
+                q[i] = v[i];
+            t = time_conv(q, (int)v[8]);
+        } else if (n != 2 || strcmp(kind, "threads") != 0 || om_set_threads((int)v[0]) != OM_OK) {
+            fprintf(stderr, "not understood: %s", line);
+            return 2;
+        }
+        printf("%.9g\n", t);
+        fflush(stdout);
+    }
+    return 0;
+}
