@@ -36,24 +36,61 @@ static void find_stretches(const om_conv_args *a, int64_t p, stretches *r) {
     }
 }
 
-/* Copies len floats and, with slack, up to a vector more: later stretches and rows overwrite it. */
-OM_INLINE void copy_stretch(float *d, const float *s, int len, bool slack) {
-    int i = 0;
-    for (; i + W <= len; i += W)
-        vstore(d + i, vload(s + i));
-    if (i < len) vstore(d + i, slack ? vload(s + i) : vload_n(s + i, len - i));
+/* The same as moves of whole vectors. What a move copies beyond its stretch is overwritten by the
+ * next stretch or row; the source may be read that far when there is slack. */
+typedef struct moves {
+    int n;
+    int at[32];
+    int64_t from[32];
+} moves;
+
+static void find_moves(const stretches *r, moves *m) {
+    m->n = 0;
+    for (int i = 0; i < r->n; i++)
+        for (int q = 0; q < r->s[i].len; q += W) {
+            m->at[m->n]     = r->s[i].at + q;
+            m->from[m->n++] = r->s[i].from + q;
+        }
 }
 
-OM_INLINE void patches(const om_conv_args *a, const stretches *r, int64_t c0, int64_t chans,
-                       float *d, bool slack) {
+OM_INLINE void patches_moved(const om_conv_args *a, const moves *m, int n, int64_t c0,
+                             int64_t chans, float *d) {
     for (int64_t c = c0; c < c0 + chans; c++) {
         const float *x = a->x + c * a->plane;
         for (int64_t t = 0; t < a->taps; t++, d += 16) {
             const float *s = x + a->tap[t];
-            for (int i = 0; i < r->n; i++)
-                copy_stretch(d + r->s[i].at, s + r->s[i].from, r->s[i].len, slack);
+            OM_UNROLL for (int i = 0; i < n; i++) vstore(d + m->at[i], vload(s + m->from[i]));
         }
     }
+}
+
+static void patches(const om_conv_args *a, const stretches *r, int64_t c0, int64_t chans,
+                    float *d) {
+    moves m;
+    find_moves(r, &m);
+    if (m.n == 2)
+        patches_moved(a, &m, 2, c0, chans, d);
+    else if (m.n == 3)
+        patches_moved(a, &m, 3, c0, chans, d);
+    else if (m.n == 4)
+        patches_moved(a, &m, 4, c0, chans, d);
+    else
+        for (int64_t c = c0; c < c0 + chans; c++) {
+            const float *x = a->x + c * a->plane;
+            for (int64_t t = 0; t < a->taps; t++, d += 16)
+                for (int i = 0; i < m.n; i++)
+                    vstore(d + m.at[i], vload(x + a->tap[t] + m.from[i]));
+        }
+}
+
+/* Without slack: the last panel of an input used in place. */
+static void patches_exact(const om_conv_args *a, const stretches *r, int64_t c0, int64_t chans,
+                          float *d) {
+    for (int64_t c = c0; c < c0 + chans; c++)
+        for (int64_t t = 0; t < a->taps; t++, d += 16)
+            for (int i = 0; i < r->n; i++)
+                memcpy(d + r->s[i].at, a->x + c * a->plane + a->tap[t] + r->s[i].from,
+                       (size_t)r->s[i].len * sizeof(float));
 }
 
 OM_INLINE void patches_whole(const om_conv_args *a, int64_t from, int64_t c0, int64_t chans,
@@ -65,6 +102,21 @@ OM_INLINE void patches_whole(const om_conv_args *a, int64_t from, int64_t c0, in
     }
 }
 
+/* One tap, pixels contiguous: channel by channel over all whole panels, so that x is read in long
+ * runs. Returns how many panels that were. */
+static int64_t pack_rows(const om_conv_args *a, int64_t p0, int64_t pixels, int64_t c0,
+                         int64_t chans, float *d) {
+    if (a->taps != 1 || a->out_w < p0 + pixels) return 0;
+    int64_t whole = pixels / 16;
+    for (int64_t c = 0; c < chans; c++) {
+        const float *s = a->x + (c0 + c) * a->plane + a->tap[0] + p0;
+        for (int64_t p = 0; p < whole; p++)
+            OM_UNROLL for (int v = 0; v < VP; v++)
+                vstore(d + (p * chans + c) * 16 + v * W, vload(s + p * 16 + v * W));
+    }
+    return whole;
+}
+
 static void pack_patches(const om_conv_args *a, int64_t p, int64_t c0, int64_t chans, float *d) {
     stretches r;
     find_stretches(a, p, &r);
@@ -74,9 +126,9 @@ static void pack_patches(const om_conv_args *a, int64_t p, int64_t c0, int64_t c
     if (r.n == 1 && last.len == 16)
         patches_whole(a, last.from, c0, chans, d);
     else if (a->slack)
-        patches(a, &r, c0, chans, d, true);
+        patches(a, &r, c0, chans, d);
     else
-        patches(a, &r, c0, chans, d, false);
+        patches_exact(a, &r, c0, chans, d);
 }
 
 /* ---- tiles with missing taps ------------------------------------------------------------------
@@ -133,27 +185,41 @@ static void one_tile(const job *j, int mr, const float *w, int64_t panel, float 
         run_tile(tiles_packed[0][mr], mr, 1, kc, w, 1, b, kc * 16, d, ldd, into, left);
 }
 
-/* All tiles of the block into d[row][pixel]. Tile by tile: its weights stay in the first cache
- * while the panels come from the second. */
+/* The tile at row (weights w) over panels [p, p1). */
+static void tile_over(const job *j, int mr, const float *w, int64_t p, int64_t p1, float *d,
+                      int64_t ldd, int into) {
+    const om_conv_args *a = j->a;
+    int64_t kc            = j->chans * a->taps;
+    while (p < p1) {
+        float *c = d + p * 16;
+        if (NPM == 2 && !a->mask && p + 2 <= p1) {
+            run_tile(tiles_packed[NPM - 1][mr], mr, 2, kc, w, 1, a->ws + p * kc * 16, kc * 16, c,
+                     ldd, into, j->pixels - p * 16);
+            p += 2;
+        } else {
+            one_tile(j, mr, w, p++, c, ldd, into);
+        }
+    }
+}
+
+#define WEIGHTS_CACHED (48 * 1024) /* floats of a block's weights that stay in the second cache */
+
+/* All tiles of the block into d[row][pixel]: a panel stays in the first cache while the weights
+ * pass, or, when those are many, a tile's weights do while the panels pass. */
 static void block_tiles(const job *j, float *d, int64_t ldd, int into) {
     const om_conv_args *a = j->a;
     int64_t kc            = j->chans * a->taps;
     int64_t panels        = (j->pixels + 15) / 16;
-    const float *w        = j->w;
-    for (int64_t t = 0, row = 0; t < a->tile1; t++) {
-        int mr = om_rows_height(&j->rows, t);
-        for (int64_t p = 0; t >= a->tile0 && p < panels;) {
-            float *c = d + row * ldd + p * 16;
-            if (NPM == 2 && !a->mask && p + 2 <= panels) {
-                run_tile(tiles_packed[NPM - 1][mr], mr, 2, kc, w, 1, a->ws + p * kc * 16, kc * 16,
-                         c, ldd, into, j->pixels - p * 16);
-                p += 2;
-            } else {
-                one_tile(j, mr, w, p++, c, ldd, into);
-            }
+    int64_t step          = a->rows * kc <= WEIGHTS_CACHED ? NPM : panels;
+    for (int64_t p = 0; p < panels; p += step) {
+        const float *w = j->w;
+        for (int64_t t = 0, row = 0; t < a->tile1; t++) {
+            int mr = om_rows_height(&j->rows, t);
+            if (t >= a->tile0)
+                tile_over(j, mr, w, p, omi_min64(p + step, panels), d + row * ldd, ldd, into);
+            w += mr * kc;
+            row += mr;
         }
-        w += mr * kc;
-        row += mr;
     }
 }
 
@@ -191,7 +257,8 @@ void FN(conv_f32)(const om_conv_args *a) {
         for (j.c0 = 0; j.c0 < a->chans; j.c0 += a->cb) {
             j.chans    = omi_min64(a->chans - j.c0, a->cb);
             int64_t kc = j.chans * a->taps, in_group = a->group ? j.c0 % a->group : j.c0;
-            for (int64_t p = 0; p * 16 < j.pixels; p++)
+            for (int64_t p = pack_rows(a, p0, j.pixels, j.c0, j.chans, a->ws); p * 16 < j.pixels;
+                 p++)
                 pack_patches(a, p0 + p * 16, j.c0, j.chans, a->ws + p * kc * 16);
             if (!a->group || j.c0 < a->group) {
                 block_tiles(&j, a->y + p0, a->y_rs, j.c0 > 0);
@@ -209,6 +276,16 @@ void FN(conv_f32)(const om_conv_args *a) {
 /* ---- weights ----------------------------------------------------------------------------------
  */
 
+/* mr rows of chans channels at w, taps gathered. */
+OM_INLINE void gather_tile(const om_conv_pack_args *a, const float *w, int mr, int64_t chans,
+                           float *o) {
+    for (int64_t c = 0; c < chans; c++)
+        for (int64_t k = 0; k < a->taps; k++, o += mr) {
+            const float *s                              = w + c * a->chan_step + a->tap[k];
+            OM_UNROLL for (int i = 0; i < mr; i++) o[i] = s[i * a->row_step];
+        }
+}
+
 void FN(conv_pack_w)(const om_conv_pack_args *a) {
     OM_COUNT_CALL();
     om_rows rows = om_rows_of(a->rows);
@@ -218,15 +295,12 @@ void FN(conv_pack_w)(const om_conv_pack_args *a) {
         for (int64_t t = 0, r = 0; t < rows.tiles; t++) {
             int mr         = om_rows_height(&rows, t);
             const float *w = a->w + r * a->row_step + c0 * a->chan_step;
-            if (a->tap) {
-                for (int64_t c = 0; c < chans; c++)
-                    for (int64_t k = 0; k < a->taps; k++)
-                        for (int i = 0; i < mr; i++)
-                            o[(c * a->taps + k) * mr + i] =
-                                w[i * a->row_step + c * a->chan_step + a->tap[k]];
-            } else { /* taps and channels contiguous */
+            if (!a->tap) /* taps and channels contiguous */
                 pack_a_tile(o, w, a->row_step, 1, mr, chans * a->taps);
-            }
+            else if (mr == MRM)
+                gather_tile(a, w, MRM, chans, o);
+            else
+                gather_tile(a, w, mr, chans, o);
             o += mr * chans * a->taps;
             r += mr;
         }

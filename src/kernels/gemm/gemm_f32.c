@@ -3,7 +3,7 @@
  *
  * Every output is its own chain of k, so tiles, blocking and packing change nothing in the bits.
  * Loops: row block, block of 256 k (a packed once), panel, row tiles; the next panel is prefetched
- * meanwhile. Up to UMAX rows a is read in place and b streams through once; with few columns a is
+ * meanwhile. Up to FEW rows a is read in place and b streams through once; with few columns a is
  * read in place too, because packing it would cost more than it saves.
  */
 #include <string.h>
@@ -126,39 +126,56 @@ static void add_block(float *y, int64_t y_rs, const float *s, int64_t s_rs, int6
 
 /* ---- few rows -------------------------------------------------------------------------------- */
 
+#define FEW 12 /* rows that go this way: b is read once, front to back */
+
+/* One block of k for all row tiles of np panels. */
+static void few_block(const om_gemm_args *g, const om_rows *rows, int np, int64_t k0,
+                      const float *b, float *d, int64_t ldd, int into, int64_t cols) {
+    int64_t kc     = omi_min64(g->k - k0, OM_GEMM_KB);
+    const float *a = g->a + k0;
+    for (int64_t t = 0; t < rows->tiles; t++) {
+        int mr    = om_rows_height(rows, t);
+        om_tile f = np > 1 ? wide[mr].f : narrow[mr];
+        run_tile(f, mr, np, kc, a, g->a_rs, b, g->b_ps, d, ldd, into, cols);
+        a += mr * g->a_rs;
+        d += mr * ldd;
+    }
+}
+
 static void few_rows(const om_gemm_args *g) {
-    int m          = (int)g->m;
+    om_rows rows   = {.tiles = (g->m + UMAX - 1) / UMAX};
     int64_t panels = (g->n + 15) / 16;
+    rows.base      = g->m / rows.tiles;
+    rows.extra     = g->m % rows.tiles;
+    int most       = wide[rows.base].np; /* both heights must have the wide tile */
+    if (rows.extra && wide[rows.base + 1].np != most) most = 1;
     for (int64_t p = 0; p < panels;) {
-        int np     = wide[m].f && p + wide[m].np <= panels ? wide[m].np : 1;
-        om_tile f  = np > 1 ? wide[m].f : narrow[m];
+        int np     = most > 1 && p + most <= panels ? most : 1;
         int64_t j0 = p * 16, cols = omi_min64(g->n - j0, np * 16);
-        float group[UMAX * UPM * 16] __attribute__((aligned(64)));
+        float group[FEW * UPM * 16] __attribute__((aligned(64)));
         for (int64_t k0 = 0; k0 < g->k; k0 += OM_GEMM_KB) {
-            int64_t kc = omi_min64(g->k - k0, OM_GEMM_KB), in_group = k0 % OM_GEMM_SB;
-            const float *b = g->b + p * g->b_ps + k0 * 16;
+            int64_t in_group = k0 % OM_GEMM_SB;
+            const float *b   = g->b + p * g->b_ps + k0 * 16;
             if (k0 < OM_GEMM_SB) {
-                run_tile(f, m, np, kc, g->a + k0, g->a_rs, b, g->b_ps, g->y + j0, g->y_rs,
-                         g->into || k0 > 0, cols);
+                few_block(g, &rows, np, k0, b, g->y + j0, g->y_rs, g->into || k0 > 0, cols);
                 continue;
             }
-            f(kc, g->a + k0, g->a_rs, b, g->b_ps, group, np * 16, in_group > 0);
-            if (k0 + kc == g->k || in_group + OM_GEMM_KB == OM_GEMM_SB)
-                add_block(g->y + j0, g->y_rs, group, np * 16, m, cols);
+            few_block(g, &rows, np, k0, b, group, np * 16, in_group > 0, np * 16);
+            if (k0 + OM_GEMM_KB >= g->k || in_group + OM_GEMM_KB == OM_GEMM_SB)
+                add_block(g->y + j0, g->y_rs, group, np * 16, g->m, cols);
         }
-        finish(g, 0, m, j0, j0 + cols);
+        finish(g, 0, g->m, j0, j0 + cols);
         p += np;
     }
 }
 
 /* ---- many rows ------------------------------------------------------------------------------- */
 
+/* Most rows of a block: its packed a, MC x 256, stays in the second cache. */
 #if W == 16
 #    define MC 420
-#elif W == 8
-#    define MC 192
 #else
-#    define MC 192
+#    define MC 288
 #endif
 
 /* Part of one k block: rows [i0, i0 + mc), columns of some panels. */
@@ -261,7 +278,7 @@ void FN(gemm_f32)(const om_gemm_args *g) {
                 for (int64_t j = 0; j < g->n; j++)
                     g->y[i * g->y_rs + j] = 0.0f;
         finish(g, 0, g->m, 0, g->n);
-    } else if (g->m <= UMAX && g->a_cs == 1) {
+    } else if (g->m <= FEW && g->a_cs == 1) {
         few_rows(g);
     } else {
         many_rows(g);

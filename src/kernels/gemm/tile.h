@@ -29,7 +29,7 @@
 #    define NPM 1
 #    define UPM 1
 #endif
-#define UMAX 6 /* products of at most so many rows read a in place */
+#define UMAX 6 /* most rows of the tiles for few rows, which read a in place */
 
 typedef void (*om_tile)(int64_t kc, const float *a, int64_t ars, const float *b, int64_t bps,
                         float *c, int64_t ldc, int into);
