@@ -73,9 +73,9 @@ om_step *omi_sel_reduce(om_nctx *c) {
     a->x = omi_ref(c->in[0]);
     a->y = omi_ref(c->out[0]);
     a->k = (om_reduce_kind)c->def->arg;
-    // Only noop_with_empty_axes leaves no axis of a ranked input: the node is then an identity. A
-    // sum of one element is not one: it turns -0 into +0 (AR-4.1).
-    if (!a->mask && c->in[0]->rank > 0) return omi_step_view(c, 0);
+    // Only noop_with_empty_axes leaves no axis of a ranked input: the node is then an identity (or
+    // the square alone). A sum of one element is not one: it turns -0 into +0 (AR-4.1).
+    if (!a->mask && c->in[0]->rank > 0 && a->k != OM_R_SUM_SQUARE) return omi_step_view(c, 0);
     return s;
 }
 
