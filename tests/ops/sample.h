@@ -55,6 +55,7 @@ typedef struct sample_in {
     double lo, hi;
     const double *values; /* instead of fill                   */
     bool no_grad;
+    bool dense;   /* contiguous in every check */
     bool null;    /* NULL where a tensor is needed     */
     bool blocked; /* in the layout NCHW16c             */
 } sample_in;

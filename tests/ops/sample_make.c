@@ -84,6 +84,15 @@ static uint64_t seed_of(const char *op, const char *row, int k) {
     return h;
 }
 
+static bool coprime(int64_t a, int64_t b) {
+    while (b) {
+        int64_t r = a % b;
+        a         = b;
+        b         = r;
+    }
+    return a == 1;
+}
+
 static double value_of(const sample_in *d, om_dtype t, int64_t i, int64_t n, uint64_t *state) {
     static const double special[] = {NAN,      INFINITY,  -INFINITY, 0.0,   -0.0, 1.0, -1.0,
                                      0x1p-149, -0x1p-140, 3e38,      -3e38, 88.9, 0.5, -103.0};
@@ -96,8 +105,8 @@ static double value_of(const sample_in *d, om_dtype t, int64_t i, int64_t n, uin
         return whole ? 1 + floor(u * 5) : 0.25 + 2.75 * u;
     case FILL_DISTINCT: { // a fixed permutation of evenly spaced values
         int64_t step = 7;
-        while (n % step == 0)
-            step += 2;
+        while (!coprime(n, step))
+            step++;
         return ((double)((i * step + 3) % n) - (double)n / 2 + 0.3) * (whole ? 1 : 0.13) -
                (whole ? 0.3 : 0);
     }
@@ -198,7 +207,9 @@ bool sample_inputs(const sample_op *op, const sample *s, const ref *values, samp
         const sample_in *d = &s->in[k];
         in[k]              = NULL;
         if (!values[k].v) continue;
-        in[k] = sample_tensor(&values[k], view == VIEW_AS_ROW ? d->view : view);
+        in[k] = sample_tensor(&values[k], d->dense              ? VIEW_PLAIN
+                                          : view == VIEW_AS_ROW ? d->view
+                                                                : view);
         if (!in[k]) return false;
         if (d->blocked) in[k]->layout = OM_NCHW16C; // only the refusal is tested here
         bool f = values[k].dtype == OM_F32 || values[k].dtype == OM_F64;
