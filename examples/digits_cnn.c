@@ -201,7 +201,7 @@ static void validate(const options *o) {
 
 int main(int argc, char **argv) {
     options o = read_options(argc, argv, EPOCHS);
-    om_config_from_env();
+    if (om_config_from_env() != OM_OK) return finish();
     if (o.hash)
         digits_hash_runs(&o);
     else if (o.validate)

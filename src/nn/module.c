@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 /* ---- making and freeing ------------------------------------------------------------------ */
 
@@ -85,6 +86,7 @@ static const char *new_name(const om_module *m, const char *name) {
         if (*c == '.' || (unsigned char)*c < 32 || *c == 127)
             OM_FAIL_NULL(OM_ERR_ARG, "the name '%.60s' holds a %s, which paths cannot", name,
                          *c == '.' ? "dot" : "control character");
+    if (!omi_utf8_valid(name, strlen(name))) OM_FAIL_NULL(OM_ERR_ARG, "the name is not UTF-8");
     if (name_used(m, name))
         OM_FAIL_NULL(OM_ERR_ARG, "the name '%.60s' is used already in this module", name);
     return omi_intern(name);

@@ -167,14 +167,13 @@ om_status om_optim_group(om_optim *o, const char *prefix, const om_group_opts *o
     return OM_OK;
 }
 
-static double rate_now(om_optim *o, int group) {
+static double rate_now(const om_optim *o, int group) {
     return o->groups.v[group].lr * omi_schedule_factor(&o->schedule, o->steps);
 }
 
 double om_lr(const om_optim *o, int group) {
     if (!o || group < 0 || (size_t)group >= o->groups.n) return NAN;
-    om_schedule s = o->schedule; /* a copy: asking changes nothing */
-    return o->groups.v[group].lr * omi_schedule_factor(&s, o->steps);
+    return rate_now(o, group);
 }
 
 om_status om_set_lr(om_optim *o, int group, double lr) {

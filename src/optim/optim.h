@@ -42,8 +42,6 @@ typedef struct om_schedule {
     om_schedule_kind kind;
     int64_t every, total, warmup;
     double gamma, floor;
-    int64_t known_k; /* gamma^known_k = known: powers are made by going on */
-    double known;
 } om_schedule;
 
 struct om_optim {
@@ -63,7 +61,7 @@ int omi_optim_n_state(const om_optim *o);
 om_status omi_param_state(const om_optim *o, om_param *p);
 size_t omi_param_bytes(const om_param *p); /* of one array */
 /* Factor of the schedule at step t. */
-double omi_schedule_factor(om_schedule *s, int64_t t);
+double omi_schedule_factor(const om_schedule *s, int64_t t);
 /* cos(pi * x) for 0 <= x <= 1 by + - * only, within 1 ulp: the same bits everywhere (AR-7.4). */
 double omi_cospi(double x);
 

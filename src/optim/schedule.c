@@ -32,17 +32,16 @@ double omi_cospi(double x) {
     return x <= 0.25 ? cos_small(pi * x) : sin_small(pi * (0.5 - x));
 }
 
-double omi_schedule_factor(om_schedule *s, int64_t t) {
-    if (s->kind == OM_SCHEDULE_STEP) {
-        int64_t k = t / s->every;
-        if (k < s->known_k) {
-            s->known_k = 0;
-            s->known   = 1.0;
-        }
-        for (; s->known_k < k; s->known_k++)
-            s->known *= s->gamma;
-        return s->known;
-    }
+/* x^k by squaring: a fixed order of multiplications, and short for any k. */
+static double power(double x, int64_t k) {
+    double r = 1.0;
+    for (; k > 0; k >>= 1, x = x * x)
+        if (k & 1) r = r * x;
+    return r;
+}
+
+double omi_schedule_factor(const om_schedule *s, int64_t t) {
+    if (s->kind == OM_SCHEDULE_STEP) return power(s->gamma, t / s->every);
     if (s->kind == OM_SCHEDULE_COSINE) {
         if (t < s->warmup) return (double)(t + 1) / (double)(s->warmup + 1);
         if (t >= s->total) return s->floor;
@@ -59,8 +58,7 @@ om_status om_schedule_step(om_optim *o, int64_t every, double gamma) {
         return omi_fail(
             OM_ERR_ARG, "%s (every %lld, gamma %g); every must be at least 1, gamma above 0",
             o ? "a setting is out of range" : "the optimizer is NULL", (long long)every, gamma);
-    o->schedule =
-        (om_schedule){.kind = OM_SCHEDULE_STEP, .every = every, .gamma = gamma, .known = 1.0};
+    o->schedule = (om_schedule){.kind = OM_SCHEDULE_STEP, .every = every, .gamma = gamma};
     return OM_OK;
 }
 
