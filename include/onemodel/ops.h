@@ -112,6 +112,7 @@ OM_API om_tensor *om_reshape(om_tensor *x, int rank, const int64_t *dims);
 OM_API om_tensor *om_flatten(om_tensor *x, int from_axis); /* joins axes from_axis .. last */
 OM_API om_tensor *om_permute(om_tensor *x, int rank, const int64_t *perm);    /* view */
 OM_API om_tensor *om_transpose(om_tensor *x, int axis_a, int axis_b);          /* view */
+/* Drops axes of size 1; n = 0: every axis of size 1. */
 OM_API om_tensor *om_squeeze(om_tensor *x, int n, const int64_t *axes);        /* view */
 OM_API om_tensor *om_unsqueeze(om_tensor *x, int n, const int64_t *axes);      /* view */
 /* x[start:end:step] along one axis, NumPy's rules; OM_END is the open end. A view for step > 0. */
@@ -151,7 +152,7 @@ OM_API om_tensor *om_conv2d(om_tensor *x, om_tensor *w, om_tensor *b, const om_c
 typedef struct om_pool2d_opts {
     uint32_t struct_size;
     int64_t  stride[2];   /* 0: the kernel */
-    int64_t  padding[2];
+    int64_t  padding[2];  /* at most half of the kernel */
     int64_t  dilation[2]; /* max only; 0: 1 */
     bool     ceil_mode;
     bool     exclude_pad; /* average: divide by the cells that exist */

@@ -146,6 +146,7 @@ OM_API char *om_text_of(const om_tensor *t);
 OM_API om_tensor *om_npy_load(const char *path);
 OM_API om_tensor *om_npy_load_memory(const void *data, size_t bytes);
 OM_API om_status  om_npy_save(const om_tensor *t, const char *path); /* atomic */
+/* Free with om_bytes_free(data, bytes). */
 OM_API om_status  om_npy_save_memory(const om_tensor *t, void **data, size_t *bytes);
 
 /* ---- blocked layout ---------------------------------------------------------------------- */
