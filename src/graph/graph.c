@@ -109,8 +109,9 @@ static bool grow_to(om_graph *g, void *v, uint32_t n, uint32_t *cap, size_t want
     ((n) < (cap) || grow_to(g, &(array), n, &(cap), (cap) ? (size_t)(cap)*2 : 8, sizeof *(array)))
 
 bool omi_graph_reserve(om_graph *g, size_t n_values, size_t n_nodes, size_t n_inits) {
-    return grow_to(g, &g->values, g->n_values, &g->cap_values, n_values, sizeof *g->values) &&
-           grow_to(g, &g->nodes, g->n_nodes, &g->cap_nodes, n_nodes, sizeof *g->nodes) &&
+    // Nodes first: they are the largest, so a hostile count meets the arena's cap at once.
+    return grow_to(g, &g->nodes, g->n_nodes, &g->cap_nodes, n_nodes, sizeof *g->nodes) &&
+           grow_to(g, &g->values, g->n_values, &g->cap_values, n_values, sizeof *g->values) &&
            grow_to(g, &g->inits, g->n_inits, &g->cap_inits, n_inits, sizeof *g->inits);
 }
 
