@@ -125,7 +125,7 @@ void omi_error_break(void) {
 }
 
 /* "prog+0x1a2f": what addr2line needs, and the only thing known of a caller without OM_HERE. */
-static void describe_site(const om_site *s, char *out, size_t n) {
+void omi_site_place(const om_site *s, char *out, size_t n) {
     Dl_info info;
     if (s->file)
         snprintf(out, n, "%s:%d", s->file, (int)s->line);
@@ -154,7 +154,7 @@ static om_status raise(om_status s, om_trace_kind kind, const char *fmt, va_list
     pending.status     = s;
     pending.trace_kind = kind;
     describe_where(&site, pending.where, sizeof pending.where);
-    describe_site(&site, pending.site, sizeof pending.site);
+    omi_site_place(&site, pending.site, sizeof pending.site);
     vsnprintf(pending.message, sizeof pending.message, fmt, ap);
     omi_pending_status = s;
     omi_error_break();

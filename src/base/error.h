@@ -51,6 +51,8 @@ OM_INLINE void omi_frame_pop(omi_frame *f) {
 
 /* The site of the public call that runs now. */
 om_site omi_site(void);
+/* "net.c:41", else "prog+0x1a2f", else "", into a buffer. */
+void omi_site_place(const om_site *s, char *out, size_t n);
 
 /* Module path stack; paths are interned by the caller. Push fails with OM_ERR_LIMIT at depth 64. */
 om_status omi_module_push(const char *path);

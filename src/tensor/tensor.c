@@ -276,10 +276,16 @@ const char *omi_tensor_text(const om_tensor *t, omi_text *buf) {
 om_status omi_check_arg(const om_tensor *t, const char *what) {
     if (omi_failed()) return omi_pending_status;
     if (OM_UNLIKELY(!t)) return omi_fail(OM_ERR_ARG, "%s is NULL", what);
-    if (OM_UNLIKELY(t->layout != OM_STRIDED))
+    if (OM_UNLIKELY(t->layout != OM_STRIDED)) {
+        if (omi_seam) // TR-2: while a trace records, a blocked tensor is what it cannot hold
+            return omi_fail_trace(OM_TRACE_UNSUPPORTED_OPERATION,
+                                  "%s is %s in the blocked layout NCHW16c, which a graph cannot "
+                                  "hold; convert it with om_from_nchw16c",
+                                  what, OMI_T(t));
         return omi_fail(OM_ERR_LAYOUT,
                         "%s is %s in the blocked layout NCHW16c; convert it with om_from_nchw16c",
                         what, OMI_T(t));
+    }
     if (OM_UNLIKELY(t->trace_serial)) return omi_check_thread(t);
     return OM_OK;
 }

@@ -1,0 +1,102 @@
+/*
+ * propagate.c -- how extents meet: broadcasting and the agreement of axes (symbolic-axes 3).
+ *
+ * A fixed size of 2 or more that meets a symbolic one holds only at the example, so it is refused
+ * (TD-3). Two different symbolic extents that are equal in the example become an atom of their own,
+ * held by the output, with a note: true at the example, checked again when the graph runs.
+ */
+#include "trace/lower.h"
+
+om_xshape omi_lw_shape_of(const om_tvalue *v) {
+    om_xshape s = {.rank = v->rank};
+    for (int i = 0; i < v->rank; i++)
+        s.e[i] = v->e[i];
+    return s;
+}
+
+om_xshape omi_lw_static(int rank, const int64_t *dims) {
+    om_xshape s = {.rank = rank};
+    for (int i = 0; i < rank; i++)
+        s.e[i] = omi_ext_static(dims[i]);
+    return s;
+}
+
+bool omi_lw_is_static(const om_tvalue *v) {
+    for (int i = 0; i < v->rank; i++)
+        if (!omi_ext_is_static(&v->e[i])) return false;
+    return true;
+}
+
+const char *omi_lw_text(const om_lowering *lw, uint32_t i, omi_text *buf) {
+    const om_tensor *t = i < lw->call->n_in ? lw->call->in[i] : NULL;
+    return t ? omi_tensor_text(t, buf) : "the operand";
+}
+
+static bool refuse_static(om_lowering *lw, uint32_t fixed, int fixed_axis, int64_t size,
+                          uint32_t other, int other_axis, const om_extent *sym) {
+    bool constant =
+        fixed < lw->call->n_in && lw->call->in[fixed] && !omi_traced(lw->call->in[fixed]);
+    omi_fail_trace(
+        OM_TRACE_SYMBOLIC_SHAPE,
+        "%s%s has the fixed size %lld on axis %d where axis %d of %s is symbolic '%s': that "
+        "holds only in the example; build it from the input (om_zeros_like, om_full_like, "
+        "om_arange_like, om_expand_as)",
+        constant ? "the constant " : "", OMI_LT(lw, fixed), (long long)size, fixed_axis, other_axis,
+        OMI_LT(lw, other), OMI_EXT(sym));
+    return false;
+}
+
+bool omi_lw_unify(om_lowering *lw, uint32_t a, const om_extent *ea, int ax, uint32_t b,
+                  const om_extent *eb, int bx, bool broadcast, om_extent *out) {
+    if (omi_failed()) return false;
+    if (omi_ext_equal(ea, eb)) return *out = *ea, true;
+    bool sa = omi_ext_is_static(ea), sb = omi_ext_is_static(eb);
+    if (broadcast && sa && ea->size == 1) return *out = *eb, true;
+    if (broadcast && sb && eb->size == 1) return *out = *ea, true;
+    if (sa && sb) { // the operator has accepted the sizes, so this cannot meet
+        omi_fail(OM_ERR_INTERNAL, "sizes %lld and %lld met in a trace", (long long)ea->size,
+                 (long long)eb->size);
+        return false;
+    }
+    if (sa) return refuse_static(lw, a, ax, ea->size, b, bx, eb);
+    if (sb) return refuse_static(lw, b, bx, eb->size, a, ax, ea);
+    if (ea->size != eb->size) { // one is 1 in the example only: which one stretches is unknown
+        omi_fail_trace(
+            OM_TRACE_SYMBOLIC_SHAPE,
+            "axis %d of %s is symbolic '%s' with size %lld in the example and meets '%s' of "
+            "size %lld: trace with an example that makes the derived size 2 or more",
+            ax, OMI_LT(lw, a), OMI_EXT(ea), (long long)ea->size, OMI_EXT(eb), (long long)eb->size);
+        return false;
+    }
+    omi_tr_note(
+        lw->tr,
+        "%s: axis %d of %s is '%s' and axis %d of %s is '%s': equal at the example sizes only",
+        OMI_SITE(&lw->site), ax, OMI_LT(lw, a), OMI_EXT(ea), bx, OMI_LT(lw, b), OMI_EXT(eb));
+    return omi_ext_either(&lw->tr->atoms, ea, eb, out);
+}
+
+bool omi_lw_broadcast(om_lowering *lw, uint32_t a, const om_xshape *sa, uint32_t b,
+                      const om_tvalue *vb, om_xshape *out) {
+    if (omi_failed()) return false;
+    om_extent one = omi_ext_static(1);
+    om_xshape r   = {.rank = sa->rank > vb->rank ? sa->rank : vb->rank};
+    for (int i = 0; i < r.rank; i++) {
+        int ia = i - (r.rank - sa->rank), ib = i - (r.rank - vb->rank);
+        const om_extent *ea = ia < 0 ? &one : &sa->e[ia], *eb = ib < 0 ? &one : &vb->e[ib];
+        if (!omi_lw_unify(lw, a, ea, ia, b, eb, ib, true, &r.e[i])) return false;
+    }
+    *out = r;
+    return true;
+}
+
+bool omi_lw_need_static(om_lowering *lw, uint32_t i, const om_tvalue *v, int axis,
+                        const char *what) {
+    if (omi_failed()) return false;
+    if (omi_ext_is_static(&v->e[axis])) return true;
+    omi_fail_trace(
+        OM_TRACE_SYMBOLIC_SHAPE,
+        "axis %d of %s is symbolic '%s' and %s: the graph would only fit the example; leave "
+        "this axis out of axes, or do it before the input",
+        axis, OMI_LT(lw, i), OMI_EXT(&v->e[axis]), what);
+    return false;
+}
