@@ -77,7 +77,10 @@ static void unmap_file(void *ctx, void *data) {
 static om_buffer *map_file(const char *path, int fd, size_t n) {
     om_buffer *b = omi_buffer_wrap(NULL, 0, OM_BUF_MAPPED, NULL, NULL);
     if (!b) return NULL;
-    void *p = omi_sys.mmap(n, fd);
+    void *p;
+    do
+        p = omi_sys.mmap(n, fd);
+    while (p == MAP_FAILED && errno == EINTR);
     if (p == MAP_FAILED) {
         int err = errno;
         omi_buffer_release(b);
@@ -122,7 +125,11 @@ om_buffer *omi_file_read(const char *path, bool copy) {
     }
     struct stat st;
     om_buffer *b = NULL;
-    if (omi_sys.fstat(fd, &st) != 0)
+    int bad;
+    do
+        bad = omi_sys.fstat(fd, &st);
+    while (bad != 0 && errno == EINTR); // no system says so today, FUSE file systems may
+    if (bad != 0)
         io_fail("read", path, errno);
     else if (!S_ISREG(st.st_mode)) {
         char name[160];

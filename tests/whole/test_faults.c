@@ -124,8 +124,8 @@ static om_status job_train(void *which) {
     return om_scope_end(s);
 }
 
-static const job jobs[] = {{"trace", job_trace, 300},
-                           {"save", job_save, 300},
+static const job jobs[] = {{"trace", job_trace, 150},
+                           {"save", job_save, 180},
                            {"load", job_load, 20},
                            {"run", job_run, 100},
                            {"train", job_train, 200}};
@@ -168,8 +168,6 @@ enum {
     SYS_CLOSE,
     SYS_KINDS
 };
-static const char *const sys_names[] = {"open",   "read", "write", "fsync",
-                                        "rename", "mmap", "fstat", "close"};
 
 static struct {
     int kind, countdown, error;
