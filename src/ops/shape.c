@@ -13,6 +13,8 @@
 #include "compute/move.h"
 #include "ops/op.h"
 
+#include <stdio.h>
+
 /* ---- views without a record ------------------------------------------------------------------ */
 
 om_tensor *omi_new_zero(om_dtype t, int rank, const int64_t *shape) {
@@ -83,9 +85,16 @@ static om_status reshape_backward(const om_record *r, om_tensor *const *dy, om_t
     return omi_pending_status;
 }
 
-/* The sizes a target with at most one -1 stands for. */
-static bool resolve_target(om_tensor *x, int rank, const int64_t *dims, int64_t *shape) {
+static bool bad_target(om_tensor *x, int rank, const int64_t *dims, const char *why) {
     char text[128];
+    omi_fail(OM_ERR_SHAPE, "%s to %s: %s", OMI_T(x), omi_shape_text(text, sizeof text, rank, dims),
+             why);
+    return false;
+}
+
+/* The sizes a target with at most one -1 stands for. Text is made only for errors: this runs in
+ * every reshape. */
+static bool resolve_target(om_tensor *x, int rank, const int64_t *dims, int64_t *shape) {
     int64_t numel = omi_numel(x), known = 1;
     int open = -1;
     if (rank < 0 || rank > OM_MAX_RANK || (rank > 0 && !dims)) {
@@ -93,32 +102,26 @@ static bool resolve_target(om_tensor *x, int rank, const int64_t *dims, int64_t 
                  OM_MAX_RANK);
         return false;
     }
-    omi_shape_text(text, sizeof text, rank, dims);
     for (int i = 0; i < rank; i++) {
         shape[i] = dims[i];
         if (dims[i] == -1 && open < 0) {
             open     = i;
             shape[i] = 1;
-        } else if (dims[i] < 0) {
-            omi_fail(OM_ERR_SHAPE, "%s to %s: sizes must be >= 0, and one at most may be -1",
-                     OMI_T(x), text);
-            return false;
-        }
+        } else if (dims[i] < 0)
+            return bad_target(x, rank, dims, "sizes must be >= 0, and one at most may be -1");
     }
     if (omi_check_dims(rank, shape, &known) != OM_OK) return false;
-    if (open >= 0 && known == 0) {
-        omi_fail(OM_ERR_SHAPE, "%s to %s: -1 has no one meaning beside a size 0; write the size",
-                 OMI_T(x), text);
-        return false;
-    }
+    if (open >= 0 && known == 0)
+        return bad_target(x, rank, dims, "-1 has no one meaning beside a size 0; write the size");
     if (open >= 0) {
         shape[open] = numel / known;
         known *= shape[open];
     }
     if (known == numel) return true;
-    omi_fail(OM_ERR_SHAPE, "%s to %s: it has %lld elements; the sizes must multiply to that",
-             OMI_T(x), text, (long long)numel);
-    return false;
+    char why[80];
+    snprintf(why, sizeof why, "it has %lld elements; the sizes must multiply to that",
+             (long long)numel);
+    return bad_target(x, rank, dims, why);
 }
 
 om_tensor *om_reshape(om_tensor *x, int rank, const int64_t *dims) {
