@@ -90,8 +90,10 @@ typedef struct om_node_def {
     uint32_t operands; /* bit k: the contents of input k decide sizes                    */
 } om_node_def;
 
-#define OM_OPSET_MIN 7
-#define OM_OPSET_MAX 20
+/* Opset of a graph that declares none, and the newest whose forms of our types are those of 20:
+ * later versions widen types and change operators that have no row here. */
+#define OM_OPSET_DEFAULT 20
+#define OM_OPSET_MAX     28
 
 /* NULL when there is no such type. */
 const om_node_def *omi_node_def(const char *type, const char *domain);

@@ -342,7 +342,7 @@ static om_status find_by_value(om_program *p) {
 static bool read_opset(om_program *p, om_problems *pr) {
     const om_graph *g = p->graph;
     char what[120];
-    p->opset = OM_OPSET_MAX;
+    p->opset = OM_OPSET_DEFAULT;
     for (uint32_t i = 0; i < g->n_opsets; i++)
         if (!g->opsets[i].domain[0] || strcmp(g->opsets[i].domain, "ai.onnx") == 0)
             p->opset = g->opsets[i].version;
