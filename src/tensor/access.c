@@ -229,6 +229,7 @@ om_status om_copy_(om_tensor *t, om_tensor *from) {
     om_view src = omi_view(from), dst = omi_view(t);
     src = omi_view_broadcast(&src, t->rank, t->shape);
     omi_copy(&src, &dst);
+    omi_spread_taint(t, from);
     return OM_OK;
 }
 
@@ -246,6 +247,7 @@ om_status om_add_(om_tensor *t, om_tensor *other) {
     b = omi_view_broadcast(&b, t->rank, t->shape);
     omi_binary(OM_B_ADD, &a, &b, &y);
     omi_copy(&y, &a);
+    omi_spread_taint(t, other);
     return om_scope_end(s);
 }
 

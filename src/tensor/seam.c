@@ -39,6 +39,11 @@ om_status omi_seam_opaque(const om_tensor *t, const char *what) {
     return omi_seam->opaque(omi_seam->self, what, &site);
 }
 
+void omi_spread_taint(om_tensor *to, const om_tensor *from) {
+    uint32_t taint = atomic_load_explicit(&from->storage->taint, memory_order_relaxed);
+    if (taint) atomic_store_explicit(&to->storage->taint, taint, memory_order_relaxed);
+}
+
 void omi_random_filled(om_tensor *t) {
     if (OM_LIKELY(!omi_seam)) return;
     om_site site = omi_site();

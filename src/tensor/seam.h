@@ -57,6 +57,8 @@ om_status omi_check_thread(const om_tensor *t);
 /* Before user code reads or writes elements. */
 om_status omi_seam_read(const om_tensor *t, om_read_kind k);
 om_status omi_seam_write(const om_tensor *t, om_write_kind k);
+/* A write of from's elements into to: random ones stay known as such (TD-9). */
+void omi_spread_taint(om_tensor *to, const om_tensor *from);
 /* Session runs, file writers, custom operators: refused on traced tensors unless they can be
  * recorded. */
 om_status omi_seam_opaque(const om_tensor *t, const char *what);

@@ -31,6 +31,7 @@ typedef struct om_storage {
     uint64_t id;
     _Atomic uint64_t version; /* +1 per mutable access                                           */
     const char *writer;       /* function that wrote last, for messages                          */
+    _Atomic uint32_t written; /* serial of the trace that recorded at the last write, or 0       */
     om_buffer *buf;
 } om_storage;
 

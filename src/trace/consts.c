@@ -84,9 +84,29 @@ static om_status check_version(om_tracer *tr, const om_tconst *c) {
         OMI_SITE(&c->first), c->storage->writer ? c->storage->writer : "a write");
 }
 
+/* A tensor that was there before the trace and that the model updated before it used it: a counter
+ * or a running mean, which a graph would freeze at the value of the example run. */
+static om_status check_updated(om_tracer *tr, const om_tconst *c) {
+    bool exact;
+    om_tparam *p = omi_tr_param_of(tr, c, &exact);
+    if (c->storage->id >= tr->first_id ||
+        atomic_load_explicit(&c->storage->written, memory_order_relaxed) != tr->serial)
+        return OM_OK;
+    return omi_fail_trace(
+        OM_TRACE_IN_PLACE_MUTATION,
+        "%s, first used by %s, was updated while tracing by %s: the graph would "
+        "hold one of its values; update it outside the trace, or make it an input",
+        p                ? p->name
+        : c->tensor_name ? c->tensor_name
+                         : "an unnamed constant",
+        OMI_SITE(&c->first), c->storage->writer ? c->storage->writer : "a write");
+}
+
 om_status omi_tr_check_consts(om_tracer *tr) {
-    for (size_t i = 0; i < tr->const_list.n; i++)
+    for (size_t i = 0; i < tr->const_list.n; i++) {
         OM_TRY(check_version(tr, tr->const_list.v[i]));
+        OM_TRY(check_updated(tr, tr->const_list.v[i]));
+    }
     return OM_OK;
 }
 

@@ -83,17 +83,16 @@ static om_status hook_read(void *self, const om_tensor *t, om_read_kind k, const
     static const char *const how[] = {
         [OM_READ_DATA]     = "the elements of",
         [OM_READ_ITEM]     = "an element of",
-        [OM_READ_COPY_OUT] = "a copy of the elements of",
+        [OM_READ_COPY_OUT] = "all elements of",
         [OM_READ_EXPORT]   = "the storage of",
     };
     (void)self;
     (void)site;
-    return omi_fail_trace(
-        OM_TRACE_DATA_DEPENDENT,
-        "%s %s were asked for while tracing; what is decided from them would be frozen "
-        "into the graph: compute with operators (om_where), or read after "
-        "om_trace_finish",
-        how[k], OMI_T(t));
+    return omi_fail_trace(OM_TRACE_DATA_DEPENDENT,
+                          "%s %s would be read while tracing; what is decided from it would be "
+                          "frozen into the graph: compute with operators (om_where), or read after "
+                          "om_trace_finish",
+                          how[k], OMI_T(t));
 }
 
 static om_status hook_write(void *self, const om_tensor *t, om_write_kind k, const om_site *site) {
@@ -203,15 +202,16 @@ om_tracer *om_trace_begin(const om_trace_opts *opts) {
     tr->module_depth = omi_module_depth();
     if (tr->name) tr->serial = go_live();
     if (!tr->serial) return tracer_free(tr), NULL;
-    tr->seam = (om_seam){.self    = tr,
-                         .serial  = tr->serial,
-                         .record  = hook_record,
-                         .read    = hook_read,
-                         .write   = hook_write,
-                         .no_grad = hook_no_grad,
-                         .random  = hook_random,
-                         .opaque  = hook_opaque};
-    omi_seam = &tr->seam;
+    tr->first_id = omi_next_id();
+    tr->seam     = (om_seam){.self    = tr,
+                             .serial  = tr->serial,
+                             .record  = hook_record,
+                             .read    = hook_read,
+                             .write   = hook_write,
+                             .no_grad = hook_no_grad,
+                             .random  = hook_random,
+                             .opaque  = hook_opaque};
+    omi_seam     = &tr->seam;
     return tr;
 }
 

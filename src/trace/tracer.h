@@ -129,6 +129,7 @@ typedef struct om_texample {
 struct om_tracer {
     om_seam seam;
     uint32_t serial;
+    uint64_t first_id; /* storages below it were there before the trace */
     uint64_t thread;
     bool grad_off; /* the thread's state at begin */
     int module_depth;
