@@ -21,6 +21,8 @@ options read_options(int argc, char **argv, int epochs);
 const char *in_dir(const options *o,
                    const char *name); /* path of an output, valid for four calls */
 void progress(const char *what, int epoch, int epochs, double loss, double seconds);
+/* Prints the message of a refused trace; anything else raises the exit status. */
+void print_refusal(const om_error *e);
 /* Prints the pending error, if any. Exit status. */
 int finish(void);
 

@@ -141,11 +141,8 @@ static void show_refusal(const cnn *n) {
     om_trace_output(tr, "logits", cnn_forward(n, x));
     om_trace_abort(tr);
     om_error e;
-    if (om_catch(&e) == OM_ERR_TRACE)
-        printf("refused    %s (%s)\n           %s\n", e.where, om_trace_kind_name(e.trace_kind),
-               e.message);
-    else
-        printf("refused    (nothing was: a bug)\n");
+    om_catch(&e);
+    print_refusal(&e);
 }
 
 /* ---- the demo ---------------------------------------------------------------------------------
@@ -201,7 +198,8 @@ static void validate(const options *o) {
 
 int main(int argc, char **argv) {
     options o = read_options(argc, argv, EPOCHS);
-    if (om_config_from_env() != OM_OK) return finish();
+    if (om_config_from_env() != OM_OK)
+        return o.hash && om_pending() == OM_ERR_UNSUPPORTED ? NO_SUCH_COLUMN : finish();
     if (o.hash)
         digits_hash_runs(&o);
     else if (o.validate)

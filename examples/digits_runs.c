@@ -207,6 +207,23 @@ void progress(const char *what, int epoch, int epochs, double loss, double secon
     fflush(stdout);
 }
 
+void print_refusal(const om_error *e) {
+    if (e->status != OM_ERR_TRACE) {
+        printf("refused    nothing was: a bug\n");
+        differed = true;
+        return;
+    }
+    printf("refused    a model that branches on a value, %s (%s):\n", e->where,
+           om_trace_kind_name(e->trace_kind));
+    for (const char *at = e->message; *at;) {
+        int n = (int)strlen(at);
+        for (n = n > 88 ? 88 : n; at[n] && at[n] != ' ' && n > 1;)
+            n--;
+        printf("           %.*s\n", n, at);
+        at += n + strspn(at + n, " ");
+    }
+}
+
 int finish(void) {
     om_error e;
     om_catch(&e);

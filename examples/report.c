@@ -21,7 +21,7 @@ static const char style[] =
     "grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));align-items:start}"
     "header{grid-column:1/-1}h1{margin:0;font-size:1.7rem}h2{margin:0 0 4px;font-size:1.1rem}"
     "p{margin:4px 0;color:var(--dim)}section{background:var(--card);border:1px solid var(--line);"
-    "border-radius:10px;padding:16px;min-width:0}.wide{grid-column:1/-1}"
+    "border-radius:10px;padding:16px;min-width:0}.col{display:grid;gap:16px;min-width:0}.wide{grid-column:1/-1}"
     "svg{display:block;width:100%;height:auto}text{fill:var(--fg);font-size:11px;"
     "font-family:inherit}.dim{fill:var(--dim)}.grid{stroke:var(--line);stroke-width:1}"
     ".facts{display:flex;flex-wrap:wrap;gap:8px 32px;margin-top:12px}.facts div{min-width:0}"
@@ -49,7 +49,7 @@ static double confidence(const float *v) {
 
 /* ---- loss curve ------------------------------------------------------------------------------ */
 
-enum { CURVE_W = 600, CURVE_H = 260, LEFT = 48, BOTTOM = 28, TOP = 10 };
+enum { CURVE_W = 460, CURVE_H = 240, LEFT = 48, BOTTOM = 28, TOP = 10 };
 
 /* Loss on a logarithmic axis from 0.001 to 4. */
 static double curve_y(double loss) {
@@ -150,7 +150,7 @@ static void digits(FILE *f, const report *r) {
         "with the network's confidence; then some of the others.</p><div class='digits'>",
         f);
     for (int right = 0; right < 2; right++)
-        for (int i = 0; i < r->n && shown < 60; i += right ? 7 : 1) {
+        for (int i = 0; i < r->n && shown < 68; i += right ? 7 : 1) {
             const float *v = r->logits + 10 * i;
             int k          = argmax(v);
             if ((k == r->labels[i]) != right) continue;
@@ -274,6 +274,19 @@ static void network(FILE *f, const report *r) {
     fputs("</svg></section>", f);
 }
 
+static void same_bits(FILE *f, const report *r) {
+    fprintf(
+        f,
+        "<section><h2>The same bits everywhere</h2><p>sha256 of digits.onnx, after training on "
+        "any processor with any number of threads:</p><code>%s</code><p>sha256 of the logits of "
+        "all test images, eager and by digits.onnx and digits.om, one, seven or all at a time, "
+        "on every kernel column, with one and two threads:</p><code>%s</code><h2 "
+        "style='margin-top:16px'>Data</h2><p>Optical Recognition of Handwritten Digits, E. "
+        "Alpaydin and C. Kaynak (1998), UCI Machine Learning Repository, CC BY 4.0. Every fifth "
+        "image is for testing.</p></section>",
+        r->sha256, r->hash);
+}
+
 /* ---- the page ----------------------------------------------------------------------------------
  */
 
@@ -297,20 +310,15 @@ int report_write(const report *r, const char *path) {
         "Exact, one result</div></div></header>",
         100.0 * right / r->n, r->n, 100.0 * r->writers, (long long)r->parameters, r->seconds,
         r->runs);
+    fputs("<div class='col'>", f);
     loss_curve(f, r);
     confusion(f, r);
-    digits(f, r);
+    fputs("</div><div class='col'>", f);
     network(f, r);
-    fprintf(
-        f,
-        "<section><h2>The same bits everywhere</h2><p>sha256 of digits.onnx, after training on any "
-        "processor with any number of threads:</p><code>%s</code><p>sha256 of the logits of all "
-        "test images, eager and by digits.onnx and digits.om, one, seven or all at a time, on every "
-        "kernel column, with one and two threads:</p><code>%s</code><h2 style='margin-top:16px'>Data"
-        "</h2><p>Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak (1998), UCI "
-        "Machine Learning Repository, CC BY 4.0. Every fifth image is for testing.</p></section>"
-        "</main></body></html>\n",
-        r->sha256, r->hash);
+    same_bits(f, r);
+    fputs("</div>", f);
+    digits(f, r);
+    fputs("</main></body></html>\n", f);
     if (fclose(f) != 0) return perror(path), 1;
     return 0;
 }
