@@ -55,19 +55,12 @@ static om_status lower_mean(om_lowering *lw, const om_call *call, om_tvalue *con
 }
 const om_lower_rule omi_lower_mean = {.emit = lower_mean};
 
-/* bool by way of int32, which runs everywhere. */
-static om_tvalue *extreme(om_lowering *lw, const char *type, om_tvalue *x, const om_list *axes,
-                          bool keepdims, uint64_t mask) {
-    if (x->dtype != OM_BOOL) return reduce(lw, type, x, axes, keepdims, mask, (om_dtype)x->dtype);
-    om_tvalue *i = cast_to(lw, x, OM_I32);
-    return cast_to(lw, reduce(lw, type, i, axes, keepdims, mask, OM_I32), OM_BOOL);
-}
-
 static om_status lower_max(om_lowering *lw, const om_call *call, om_tvalue *const *in,
                            om_tvalue **out) {
     const om_max_raw *raw = call->raw;
     const om_max_res *res = call->res;
-    out[0] = extreme(lw, "ReduceMax", in[0], &raw->axes, raw->keepdims != 0, (uint64_t)res->mask);
+    out[0] = reduce(lw, "ReduceMax", in[0], &raw->axes, raw->keepdims != 0, (uint64_t)res->mask,
+                    (om_dtype)in[0]->dtype);
     return omi_lw_done();
 }
 const om_lower_rule omi_lower_max = {.emit = lower_max};
@@ -76,7 +69,8 @@ static om_status lower_min(om_lowering *lw, const om_call *call, om_tvalue *cons
                            om_tvalue **out) {
     const om_min_raw *raw = call->raw;
     const om_min_res *res = call->res;
-    out[0] = extreme(lw, "ReduceMin", in[0], &raw->axes, raw->keepdims != 0, (uint64_t)res->mask);
+    out[0] = reduce(lw, "ReduceMin", in[0], &raw->axes, raw->keepdims != 0, (uint64_t)res->mask,
+                    (om_dtype)in[0]->dtype);
     return omi_lw_done();
 }
 const om_lower_rule omi_lower_min = {.emit = lower_min};
