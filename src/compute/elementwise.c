@@ -14,8 +14,6 @@
 #include "compute/map.h"
 #include "kernels/table.h"
 
-#define SMALL 8192 /* elements below which no thought is given to threads */
-
 typedef void (*unary_f32_fn)(int64_t, const float *, float *);
 typedef void (*binary_f32_fn)(int64_t, const float *, int, const float *, int, float *);
 typedef void (*compare_f32_fn)(int64_t, const float *, int, const float *, int, uint8_t *);
@@ -85,7 +83,7 @@ void omi_unary(om_unary_kind k, const om_view *x, const om_view *y, bool fast) {
     if (x->dtype == OM_F32) {
         f.f32     = unary_f32(omi_kernels(), k, fast);
         int64_t n = omi_view_numel(x);
-        if (n <= SMALL && omi_view_contiguous(x)) {
+        if (n <= OMI_SMALL && omi_view_contiguous(x)) {
             f.f32(n, x->data, y->data);
             return;
         }
@@ -193,7 +191,7 @@ void omi_binary(om_binary_kind k, const om_view *a, const om_view *b, const om_v
         f.plain = omi_binary_plain(k, a->dtype);
     }
     int64_t n = omi_view_numel(y);
-    if (n <= SMALL) {
+    if (n <= OMI_SMALL) {
         int sa = simple_step(a), sb = simple_step(b);
         if (sa >= 0 && sb >= 0) {
             if (n) binary_call(&f, n, a->data, sa, b->data, sb, y->data);

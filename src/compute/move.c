@@ -65,9 +65,28 @@ static void copy_range(void *arg, int64_t begin, int64_t end, int worker) {
                 d[i * syi + k * syk] = s[i * sxi + k * sxk];                                       \
     } while (0)
 
+/* The common case with constants, so that both sides move in vectors. */
+static void copy_tile_u32(int64_t ni, void *yv, int64_t syi, const void *xv, int64_t sxk) {
+    uint32_t *y       = yv, t[TILE][TILE];
+    const uint32_t *x = xv;
+    if (ni == TILE) {
+        for (int k = 0; k < TILE; k++)
+            memcpy(t[k], x + k * sxk, sizeof t[k]);
+        for (int i = 0; i < TILE; i++)
+            for (int k = 0; k < TILE; k++)
+                y[i * syi + k] = t[k][i];
+    } else {
+        for (int64_t i = 0; i < ni; i++)
+            for (int k = 0; k < TILE; k++)
+                y[i * syi + k] = x[i + k * sxk];
+    }
+}
+
 static void copy_tile(size_t es, int64_t ni, int64_t nk, void *y, int64_t syi, int64_t syk,
                       const void *x, int64_t sxi, int64_t sxk) {
-    if (es == 4)
+    if (es == 4 && nk == TILE && syk == 1 && sxi == 1)
+        copy_tile_u32(ni, y, syi, x, sxk);
+    else if (es == 4)
         COPY_TILE(uint32_t);
     else if (es == 8)
         COPY_TILE(uint64_t);
@@ -119,6 +138,11 @@ static bool make_transpose(omi_walk *w) {
 void omi_copy(const om_view *x, const om_view *y) {
     copy_job j          = {.y = y->data, .x = x->data, .es = om_dtype_size(y->dtype)};
     const om_view *v[2] = {y, x};
+    int64_t small       = omi_view_numel(x);
+    if (small <= OMI_SMALL && omi_view_contiguous(x) && omi_view_contiguous(y)) {
+        if (small) memcpy(j.y, j.x, (size_t)small * j.es);
+        return;
+    }
     omi_walk_init(&j.w, 2, v);
     if (j.w.numel == 0) return;
     if (make_transpose(&j.w)) {

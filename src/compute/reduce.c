@@ -340,7 +340,16 @@ static void red_plan(red_job *j, const om_view *x, uint32_t axes) {
 }
 
 void omi_reduce(om_reduce_kind k, const om_view *x, uint32_t axes, const om_view *y) {
-    red_job j = {.kind = k, .y = y->data};
+    red_job j    = {.kind = k, .y = y->data};
+    uint32_t all = ((uint32_t)1 << x->rank) - 1;
+    int64_t n    = omi_view_numel(x);
+    if ((axes & all) == all && n > 0 && n <= OM_SUM_BLOCK && x->dtype == OM_F32 &&
+        omi_view_contiguous(x)) {
+        j.n     = n;
+        j.dtype = OM_F32;
+        red_store(&j, 0, red_float(&j, n, x->data));
+        return;
+    }
     red_plan(&j, x, axes);
     if (j.kept.numel == 0) return;
     bool columns = j.dtype == OM_F32 && j.n > 0 && k != OM_R_PROD && j.kept.stride[0][0] == 1 &&

@@ -55,5 +55,7 @@ void omi_split(int64_t n, int64_t grain, omi_range_body body, void *arg);
 
 /* Elements in a piece of cheap element-wise work. */
 #define OMI_GRAIN 16384
+/* Contiguous operands up to here skip every set-up. */
+#define OMI_SMALL 8192
 
 #endif

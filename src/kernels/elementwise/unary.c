@@ -1,12 +1,13 @@
 /*
  * unary.c -- one-input float32 maps: y[i] = f(x[i]). y may be x.
  *
- * Three groups: correctly rounded functions through float64 (cr_math.h), Fast mode's float32 ones
- * (fast_math.h), and plain float32 steps. Composite nodes (Silu, Gelu tanh) round every step of
- * their definition (AR-7.5), so that fusing them changes no bits.
+ * Three groups: correctly rounded functions through float64 (cr_math.h; exp first through float32
+ * pairs), Fast mode's float32 ones (fast_math.h), and plain float32 steps. Composite nodes (Silu,
+ * Gelu tanh) round every step of their definition (AR-7.5), so that fusing them changes no bits.
  */
 #include "kernels/elementwise/cr_math.h"
 #include "kernels/elementwise/fast_math.h"
+#include "kernels/elementwise/tail.h"
 #include "kernels/simd.h"
 
 #define MAP_F64(name, f)                                                                           \
@@ -17,7 +18,29 @@
             vd_storef(y + i, f(vd_loadf(x + i)));                                                  \
         if (i < n) vd_storef_n(y + i, f(vd_loadf_n(x + i, (int)(n - i))), (int)(n - i));           \
     }
+
+#if W > 1
+/* The lanes of r that are unsure, through float64. */
+static __attribute__((noinline)) vf exp_settle(vf x, vf r, vm unsure) {
+    float in[W], out[W];
+    vstore(in, x);
+    for (int i = 0; i < W; i += DW)
+        vd_storef(out + i, om_cr_exp(vd_loadf(in + i)));
+    return vsel(unsure, vload(out), r);
+}
+void FN(exp_f32)(int64_t n, const float *x, float *y) {
+    OM_COUNT_CALL();
+    for (int64_t i = 0; i < n; i += W) {
+        vm unsure;
+        int t = om_lanes_at(i, n, W);
+        vf v = om_load_t(x + i, t), r = om_cr_exp_pair(v, &unsure);
+        if (OM_UNLIKELY(vm_any(unsure))) r = exp_settle(v, r, unsure);
+        om_store_t(y + i, r, t);
+    }
+}
+#else /* one lane without a fast FMA: float64 is the faster way */
 MAP_F64(exp_f32, om_cr_exp)
+#endif
 MAP_F64(log_f32, om_cr_log)
 MAP_F64(tanh_f32, om_cr_tanh)
 MAP_F64(sigmoid_f32, om_cr_sigmoid)

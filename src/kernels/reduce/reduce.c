@@ -82,21 +82,30 @@ COLUMNS(col_sum_square_f32, vd_mul(v, v))
 
 /* ---- extremes ------------------------------------------------------------------------------ */
 
-/* The greatest (or least) of n >= 1 elements, NaN if there is one, +0 above -0. */
-#define EXTREME(name, raw, zero_bits, init, better)                                                \
+OM_INLINE float greater1(float a, float b) {
+    return a > b ? a : b > a ? b : __builtin_signbit(a) ? b : a;
+}
+OM_INLINE float less1(float a, float b) {
+    return a < b ? a : b < a ? b : __builtin_signbit(a) ? a : b;
+}
+
+/* The greatest (or least) of n >= 1 elements, NaN if there is one, +0 above -0. Vectors compare
+ * values only; when the winner is a zero, its sign is looked for afterwards. */
+#define EXTREME(name, raw, init, better)                                                           \
     float FN(name)(int64_t n, const float *x) {                                                    \
         OM_COUNT_CALL();                                                                           \
-        vf m = vset1(init);                                                                        \
+        vf m0 = vset1(init), m1 = m0;                                                              \
         float s[W], r;                                                                             \
-        vm bad    = vunord(m, m);                                                                  \
+        vm bad    = vunord(m0, m0);                                                                \
         int64_t i = 0;                                                                             \
-        for (; i + W <= n; i += W) {                                                               \
-            vf v = vload(x + i);                                                                   \
-            bad  = vm_or(bad, vunord(v, v));                                                       \
-            m    = vsel(veq(m, v), vcast_f(zero_bits(vcast_i(m), vcast_i(v))), raw(v, m));         \
+        for (; i + 2 * W <= n; i += 2 * W) {                                                       \
+            vf a = vload(x + i), b = vload(x + i + W);                                             \
+            bad = vm_or(bad, vunord(a, b));                                                        \
+            m0  = raw(a, m0);                                                                      \
+            m1  = raw(b, m1);                                                                      \
         }                                                                                          \
         if (vm_any(bad)) return __builtin_nanf("");                                                \
-        vstore(s, m);                                                                              \
+        vstore(s, raw(m1, m0));                                                                    \
         r = s[0];                                                                                  \
         for (int l = 1; l < W; l++)                                                                \
             r = better(r, s[l]);                                                                   \
@@ -104,13 +113,10 @@ COLUMNS(col_sum_square_f32, vd_mul(v, v))
             if (x[i] != x[i]) return __builtin_nanf("");                                           \
             r = better(r, x[i]);                                                                   \
         }                                                                                          \
+        if (r == 0.0f)                                                                             \
+            for (i = 0; i < n; i++)                                                                \
+                if (x[i] == 0.0f) r = better(r, x[i]);                                             \
         return r;                                                                                  \
     }
-OM_INLINE float greater1(float a, float b) {
-    return a > b ? a : b > a ? b : __builtin_signbit(a) ? b : a;
-}
-OM_INLINE float less1(float a, float b) {
-    return a < b ? a : b < a ? b : __builtin_signbit(a) ? a : b;
-}
-EXTREME(row_max_f32, vmax_raw, vi_and, -__builtin_inff(), greater1)
-EXTREME(row_min_f32, vmin_raw, vi_or, __builtin_inff(), less1)
+EXTREME(row_max_f32, vmax_raw, -__builtin_inff(), greater1)
+EXTREME(row_min_f32, vmin_raw, __builtin_inff(), less1)

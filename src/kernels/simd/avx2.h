@@ -319,12 +319,28 @@ OM_INLINE vl vl_xor(vl a, vl b) {
 OM_INLINE vdm vl_eq0(vl a) {
     return _mm256_castsi256_pd(_mm256_cmpeq_epi64(a, _mm256_setzero_si256()));
 }
-/* t[i], any table; and the 16-entry table, index in the low four bits */
+/* t[i], any table; and 16-entry tables, index in the low four bits */
 OM_INLINE vd vd_gather(const double *t, vl i) {
     return _mm256_i64gather_pd(t, i, 8);
 }
+/* Four permutes and three blends: gathers are slower. */
 OM_INLINE vd vd_table16(const double *t, vl i) {
-    return vd_gather(t, i);
+    __m256i ix = _mm256_slli_epi32(_mm256_shuffle_epi32(i, 0xa0), 1); /* both halves of a double */
+    ix         = _mm256_add_epi32(ix, _mm256_set1_epi64x((int64_t)1 << 32));
+    __m256 a   = _mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_loadu_pd(t)), ix);
+    __m256 b   = _mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_loadu_pd(t + 4)), ix);
+    __m256 c   = _mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_loadu_pd(t + 8)), ix);
+    __m256 d   = _mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_loadu_pd(t + 12)), ix);
+    __m256d m4 = _mm256_castsi256_pd(_mm256_slli_epi64(i, 61)); /* bit 2, bit 3 as the sign */
+    __m256d m8 = _mm256_castsi256_pd(_mm256_slli_epi64(i, 60));
+    __m256d lo = _mm256_blendv_pd(_mm256_castps_pd(a), _mm256_castps_pd(b), m4);
+    __m256d hi = _mm256_blendv_pd(_mm256_castps_pd(c), _mm256_castps_pd(d), m4);
+    return _mm256_blendv_pd(lo, hi, m8);
+}
+OM_INLINE vf v_table16(const float *t, vi i) {
+    __m256 a = _mm256_permutevar8x32_ps(_mm256_loadu_ps(t), i);
+    __m256 b = _mm256_permutevar8x32_ps(_mm256_loadu_ps(t + 8), i);
+    return _mm256_blendv_ps(a, b, _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
 }
 
 #endif

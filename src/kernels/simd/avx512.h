@@ -320,12 +320,15 @@ OM_INLINE vl vl_xor(vl a, vl b) {
 OM_INLINE vdm vl_eq0(vl a) {
     return _mm512_testn_epi64_mask(a, a);
 }
-/* t[i], any table; and the 16-entry table, index in the low four bits */
+/* t[i], any table; and 16-entry tables, index in the low four bits */
 OM_INLINE vd vd_gather(const double *t, vl i) {
     return _mm512_i64gather_pd(i, t, 8);
 }
 OM_INLINE vd vd_table16(const double *t, vl i) {
     return _mm512_permutex2var_pd(_mm512_loadu_pd(t), i, _mm512_loadu_pd(t + 8));
+}
+OM_INLINE vf v_table16(const float *t, vi i) {
+    return _mm512_permutexvar_ps(i, _mm512_loadu_ps(t));
 }
 
 #endif

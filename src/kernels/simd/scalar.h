@@ -318,11 +318,14 @@ OM_INLINE vl vl_srl(vl a, int n) {
 OM_INLINE vdm vl_eq0(vl a) {
     return a == 0;
 }
-/* t[i], any table; and the 16-entry table, index in the low four bits */
+/* t[i], any table; and 16-entry tables, index in the low four bits */
 OM_INLINE vd vd_gather(const double *t, vl i) {
     return t[i];
 }
 OM_INLINE vd vd_table16(const double *t, vl i) {
+    return t[i & 15];
+}
+OM_INLINE vf v_table16(const float *t, vi i) {
     return t[i & 15];
 }
 

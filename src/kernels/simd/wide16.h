@@ -341,12 +341,15 @@ OM_INLINE vl vl_srl(vl a, int n) {
 OM_INLINE vdm vl_eq0(vl a) {
     OM_MASK(vdm, DW, a.v[i] == 0);
 }
-/* t[i], any table; and the 16-entry table, index in the low four bits */
+/* t[i], any table; and 16-entry tables, index in the low four bits */
 OM_INLINE vd vd_gather(const double *t, vl a) {
     OM_LANES(vd, DW, t[a.v[i]]);
 }
 OM_INLINE vd vd_table16(const double *t, vl a) {
     OM_LANES(vd, DW, t[a.v[i] & 15]);
+}
+OM_INLINE vf v_table16(const float *t, vi a) {
+    OM_LANES(vf, W, t[a.v[i] & 15]);
 }
 
 #undef OM_LANES
