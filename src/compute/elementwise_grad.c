@@ -84,7 +84,7 @@ void omi_unary_grad(om_unary_kind k, const om_view *s, const om_view *g, const o
     grad_arg a = {.fn = unary_grad(omi_kernels(), k), .kind = k};
     if (!a.fn) return;
     int64_t n = omi_view_numel(s);
-    if (n <= OMI_SMALL && omi_view_contiguous(s) && omi_view_contiguous(g)) {
+    if (n <= OMI_SMALL && s->dtype == OM_F32 && omi_view_contiguous(s) && omi_view_contiguous(g)) {
         a.fn(n, s->data, g->data, dx->data);
         return;
     }
