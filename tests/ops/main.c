@@ -27,11 +27,29 @@ static void test_exact(void **state) {
     sample_check_exact(*state);
 }
 
+/* Every row of ops.def has a sample that works and one that must fail. */
+static void test_census(void **state) {
+    (void)state;
+    int works[OM_OP_COUNT] = {0}, fails[OM_OP_COUNT] = {0}, missing = 0;
+    for (size_t f = 0; f < OM_COUNT(families); f++)
+        for (const sample_op *op = families[f]; op->name; op++)
+            for (int i = 0; i < op->n_samples && !op->composite; i++)
+                (op->samples[i].fails == OM_OK ? works : fails)[op->id]++;
+    for (om_op id = 0; id < OM_OP_COUNT; id++) {
+        if (works[id] && fails[id]) continue;
+        print_error("om_%s has %d samples that work and %d that fail; both are needed\n",
+                    omi_op_name(id), works[id], fails[id]);
+        missing++;
+    }
+    assert_int_equal(missing, 0);
+}
+
 int main(int argc, char **argv) {
     sample_alloc_install();
     bool exact = argc > 1 && strcmp(argv[1], "exact") == 0;
     struct CMUnitTest tests[256];
     size_t n = 0;
+    if (argc <= 2 && !exact) tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_census);
     for (size_t f = 0; f < OM_COUNT(families); f++)
         for (const sample_op *op = families[f]; op->name && n < OM_COUNT(tests); op++) {
             if (argc > 2 && strcmp(argv[2], op->name) != 0) continue;
