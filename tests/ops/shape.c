@@ -175,9 +175,9 @@ static void ref_expand_as(const sample *s, const ref *in, ref *out) {
     (void)s;
     expanded_ref(in, in[1].rank, in[1].shape, out);
 }
-/* An expanded tensor is strided however its input lies. */
+/* An expanded tensor is strided however its input lies; rank -1: the input itself, for refusals. */
 static int call_contiguous(const sample *s, om_tensor *const *in, om_tensor **out) {
-    out[0] = om_contiguous(om_expand(in[0], (int)s->i[0], s->i + 1));
+    out[0] = om_contiguous(s->i[0] < 0 ? in[0] : om_expand(in[0], (int)s->i[0], s->i + 1));
     return 1;
 }
 // clang-format off
@@ -202,7 +202,9 @@ static const sample expand_as_samples[] = {
 static const sample contiguous_samples[] = {
     {"rows", {{1, {4}}}, {2, 3, 4}}, {"scalar", {{0}}, {1, 5}}, {"columns", {{2, {3, 1}}}, {3, 2, 3, 4}},
     {"float64", {{1, {2}, .dtype = OM_F64}}, {2, 2, 2}}, {"int64", {{1, {2}, .dtype = OM_I64}}, {2, 2, 2}},
-    {"bool", {{1, {2}, .dtype = OM_BOOL}}, {2, 2, 2}}};
+    {"bool", {{1, {2}, .dtype = OM_BOOL}}, {2, 2, 2}},
+    {.name = "null", .in = {{.null = true}}, .i = {-1}, .fails = OM_ERR_ARG, .says = "x is NULL"},
+    {.name = "blocked", .in = {{4, {1, 2, 2, 2}, .blocked = true}}, .i = {-1}, .fails = OM_ERR_LAYOUT, .says = "NCHW16c"}};
 
 #define OP(name, ID, n, reference, samples, composite)                                             \
     {#name, OM_OP_##ID, n, call_##name, reference, samples, (int)OM_COUNT(samples), composite}
