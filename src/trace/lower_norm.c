@@ -43,7 +43,7 @@ static om_status lower_batch_norm2d(om_lowering *lw, const om_call *call, om_tva
         return omi_fail_trace(
             OM_TRACE_UNSUPPORTED_OPERATION,
             "BatchNorm2d of %s is in training mode: the statistics of the example "
-            "would be frozen; switch the module to eval (om_eval)",
+            "would be frozen; switch it to eval (om_nn_train(m, false))",
             OMI_LT(lw, 0));
     for (uint32_t i = 1; i < 5; i++)
         if (in[i] && !omi_lw_unify(lw, 0, &x->e[1], 1, i, &in[i]->e[0], 0, false, &unused))

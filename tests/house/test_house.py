@@ -109,7 +109,12 @@ def no_machine_paths():
     case("no file carries a path of a machine", not bad, str(bad))
 
 
-for group in (layers, exports, formatting, no_machine_paths):
+def generated():
+    r = run(sys.executable, ROOT / "tools/make_operators.py", "--check")
+    case("docs/operators.md is what the lists give", r.returncode == 0, r.stdout)
+
+
+for group in (layers, exports, formatting, no_machine_paths, generated):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
