@@ -6,6 +6,9 @@
  * at once. Exact arithmetic gives the same bits on every machine with any number of threads, equal to
  * the eager model's; a node without an exact kernel makes creation fail, listing all of them.
  *
+ * An input whose contents decide sizes (a Reshape target that is a graph input) belongs to the signature
+ * with its contents; such a graph is run by om_session_run, not by prepared runs.
+ *
  * For real-time callers: om_session_prepare once, then om_run_call makes no allocation, lock or system
  * call (with one thread).
  *
@@ -78,14 +81,16 @@ OM_API om_status om_session_memory(om_session *s, int n_in, const om_shape *shap
 /* A run ready to go: its plan is pinned, its memory allocated. One thread at a time. */
 OM_API om_run *om_session_prepare(om_session *s, int n_in, const om_shape *shapes);
 /* in[i] points to the contiguous elements of input i. out[i] NULL: the result stays in the run's own
- * buffer (om_run_output); else it is written there. out itself may be NULL. */
+ * buffer (om_run_output); else it is written there. out itself may be NULL. Outputs must not overlap
+ * inputs or each other. NaNs in outputs are 0x7fc00000. A run may outlive its session. */
 OM_API om_status   om_run_call(om_run *r, const void *const *in, void *const *out);
 OM_API om_status   om_run_output_shape(const om_run *r, int i, om_shape *out);
-OM_API const void *om_run_output(const om_run *r, int i); /* valid until the next call */
+/* Where the last call wrote output i; NULL when it failed. The run's own is valid until the next call. */
+OM_API const void *om_run_output(const om_run *r, int i);
 OM_API void        om_run_free(om_run *r);
 
-/* SHA-256 of all outputs of the last call, in graph order: dtype, rank, dims and elements, NaNs
- * canonical; little-endian. hex is 65 bytes. */
+/* SHA-256 of all outputs of the last call, in graph order: of each what om_hash takes of a tensor (dtype
+ * and rank as 32-bit, dims as 64-bit numbers, elements; little-endian). hex is 65 bytes. */
 OM_API om_status om_run_hash(const om_run *r, char *hex);
 
 #ifdef __cplusplus

@@ -194,8 +194,7 @@ om_step *omi_sel_conv(om_nctx *c) {
     return s;
 }
 
-/* ---- MaxPool, AveragePool
- * ------------------------------------------------------------------------ */
+/* ---- MaxPool, AveragePool -------------------------------------------------------------------- */
 
 static om_status pool_geom(om_nctx *c, window *w, om_pool2d_geom *g) {
     bool average = c->def->arg == 1, include = false;
@@ -257,8 +256,7 @@ om_step *omi_sel_pool(om_nctx *c) {
     return s;
 }
 
-/* ---- GlobalAveragePool, GlobalMaxPool: reductions (AR-8)
- * ------------------------------------------ */
+/* ---- GlobalAveragePool, GlobalMaxPool: reductions (AR-8) ------------------------------------- */
 
 om_status omi_infer_global_pool(om_nctx *c) {
     int64_t shape[OM_MAX_RANK];

@@ -128,8 +128,7 @@ om_step *omi_sel_binary(om_nctx *c) {
     return s;
 }
 
-/* ---- n operands: a left fold (AR-7.5)
- * ------------------------------------------------------------ */
+/* ---- n operands: a left fold (AR-7.5) -------------------------------------------------------- */
 
 /* arg: MAX, MIN, ADD for Sum, DIV for Mean. */
 static om_binary_kind fold_kind(const om_nctx *c) {

@@ -200,8 +200,7 @@ om_status omi_get_choice(om_nctx *c, const char *name, int n, const char *const 
                        name, n);
 }
 
-/* ---- operands whose contents decide sizes
- * -------------------------------------------------------- */
+/* ---- operands whose contents decide sizes ---------------------------------------------------- */
 
 static om_status operand_input(om_nctx *c, uint32_t i, om_ints *out) {
     const om_pval *v = c->in[i];
@@ -261,8 +260,7 @@ bool omi_fold_always(const om_nctx *c) {
     return true;
 }
 
-/* ---- steps
- * --------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 om_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size) {
     om_step *s = omi_arena_alloc(c->arena, sizeof *s);

@@ -16,8 +16,7 @@ static om_status float_only(om_nctx *c) {
     return omi_out_type(c, 0, OM_F32);
 }
 
-/* ---- LayerNormalization
- * -------------------------------------------------------------------------- */
+/* ---- LayerNormalization ---------------------------------------------------------------------- */
 
 static om_status layer_norm_geom(om_nctx *c, om_layernorm_args *g) {
     int64_t axis     = -1;

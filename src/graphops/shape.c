@@ -26,8 +26,7 @@ om_status omi_infer_identity(om_nctx *c) {
     return c->types_only ? OM_OK : omi_out_like(c, 0, c->in[0]);
 }
 
-/* ---- Dropout for inference
- * ----------------------------------------------------------------------- */
+/* ---- Dropout for inference ------------------------------------------------------------------- */
 
 om_status omi_infer_dropout(om_nctx *c) {
     OM_TRY(omi_arity(c, 1, 3, 2));
@@ -136,8 +135,7 @@ om_status omi_infer_flatten(om_nctx *c) {
     return omi_out_shape(c, 0, 2, shape);
 }
 
-/* ---- Squeeze, Unsqueeze
- * -------------------------------------------------------------------------- */
+/* ---- Squeeze, Unsqueeze ---------------------------------------------------------------------- */
 
 /* The axes as a mask over rank axes; each once. */
 static om_status axes_mask(om_nctx *c, const om_ints *axes, int rank, uint32_t *mask) {
@@ -254,8 +252,7 @@ om_step *omi_sel_shape(om_nctx *c) {
     return s;
 }
 
-/* ---- ConstantOfShape
- * ----------------------------------------------------------------------------- */
+/* ---- ConstantOfShape ------------------------------------------------------------------------- */
 
 static om_status fill_value(om_nctx *c, int32_t *dtype, uint8_t *bytes) {
     const om_attr *a = omi_attr(c->node, "value");

@@ -104,8 +104,7 @@ static om_status pass_fold_constants(om_program *p) {
     return s;
 }
 
-/* ---- batch norm into the convolution before it: Fast only, the weights round anew
- * ------------------ */
+/* ---- batch norm into the convolution before it: Fast only, the weights round anew ------------ */
 
 static bool constant_floats(const om_program *p, uint32_t v, int64_t n) {
     if (v == OM_NO_VALUE) return false;

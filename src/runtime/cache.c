@@ -43,8 +43,7 @@ void omi_cache_clear(om_cache *c) {
     pthread_mutex_destroy(&c->lock);
 }
 
-/* ---- keys
- * ---------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static size_t value_bytes(const om_program *p, uint32_t i, const om_feed *f) {
     int64_t n = 1;
@@ -110,8 +109,7 @@ static om_entry *evict(om_cache *c) {
     return out;
 }
 
-/* ---- plans
- * --------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 /* Waits for a change, looking at the cancel flag now and then. Called with the lock. */
 static om_status wait_changed(om_cache *c) {
@@ -185,8 +183,7 @@ om_plan *omi_cache_plan(om_cache *c, om_program *p, const om_feed *feeds, int wo
     return plan;
 }
 
-/* ---- idle runs
- * ----------------------------------------------------------------------------------- */
+/* ---- idle runs ------------------------------------------------------------------------------- */
 
 static om_entry *entry_of(om_cache *c, const om_plan *plan) {
     for (om_entry *e = c->entries; e; e = e->next)

@@ -41,8 +41,7 @@ static om_status take_inputs(om_builder *b, const om_feed *feeds) {
     return OM_OK;
 }
 
-/* ---- inference and folding
- * ----------------------------------------------------------------------- */
+/* ---- inference and folding ------------------------------------------------------------------- */
 
 static bool small_outputs(const om_nctx *c) {
     for (uint32_t k = 0; k < c->n_out; k++)
@@ -83,8 +82,7 @@ static om_status infer_all(om_builder *b) {
     return OM_OK;
 }
 
-/* ---- what is needed, and its steps
- * ---------------------------------------------------------------- */
+/* ---- what is needed, and its steps ----------------------------------------------------------- */
 
 static void mark_needed(om_builder *b) {
     const om_program *p = b->program;
@@ -122,8 +120,7 @@ static om_status select_all(om_builder *b) {
     return OM_OK;
 }
 
-/* ---- the whole
- * ----------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static om_status set_up(om_builder *b) {
     const om_program *p = b->program;

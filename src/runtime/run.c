@@ -96,8 +96,7 @@ om_status omi_run_steps(om_run *r, const void *const *in, void *const *out) {
     return s;
 }
 
-/* ---- public
- * --------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 static om_status check_pointer(const om_run *r, const void *p, const om_port *port,
                                const char *what, uint32_t i) {
@@ -136,8 +135,7 @@ const void *om_run_output(const om_run *r, int i) {
     return r && r->done && i >= 0 && (uint32_t)i < r->plan->n_out ? r->last[i] : NULL;
 }
 
-/* ---- hash
- * ----------------------------------------------------------------------------------------- */
+/* ---- hash ------------------------------------------------------------------------------------ */
 
 /* Bytes in little-endian order whatever the machine's. */
 static void hash_elements(om_sha256 *h, const void *data, size_t n, size_t item) {

@@ -27,8 +27,7 @@ struct om_session {
     uint32_t running; /* om_session_run and relatives inside; under cache.lock */
 };
 
-/* ---- creation
- * ------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static om_status read_opts(const om_session_opts *o, om_session_opts *to) {
     memset(to, 0, sizeof *to);
@@ -178,8 +177,7 @@ void omi_session_stats(om_session *s, om_cache_stats *out) {
     pthread_mutex_unlock(&s->cache.lock);
 }
 
-/* ---- runs on tensors
- * ------------------------------------------------------------------------------ */
+/* ---- runs on tensors ------------------------------------------------------------------------- */
 
 /* What one om_session_run needs, in one block. */
 typedef struct call {
@@ -335,8 +333,7 @@ om_tensor *om_session_call(om_session *s, om_tensor *x) {
     return y;
 }
 
-/* ---- prepared runs, memory
- * ------------------------------------------------------------------------ */
+/* ---- prepared runs, memory ------------------------------------------------------------------- */
 
 static om_plan *plan_of_shapes(om_session *s, int n_in, const om_shape *shapes) {
     const om_graph *g = s->program->graph;

@@ -19,8 +19,7 @@
 
 #define MAX_IO 64
 
-/* ---- files
- * ---------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static unsigned char *read_all(const char *path, size_t *n) {
     FILE *f = fopen(path, "rb");
@@ -148,8 +147,7 @@ static void free_proto(proto *t, unsigned char *file) {
     free(file);
 }
 
-/* ---- what must come out
- * ----------------------------------------------------------------------------- */
+/* ---- what must come out ---------------------------------------------------------------------- */
 
 typedef struct expectation {
     char what[32];
@@ -207,8 +205,7 @@ static bool agree(const proto *want, const om_tensor *got, double tol, char *why
     return true;
 }
 
-/* ---- one model
- * -------------------------------------------------------------------------------------- */
+/* ---- one model ------------------------------------------------------------------------------- */
 
 enum { PASSED, REFUSED, REJECTED, REJECTED_RUN, FAILED };
 

@@ -21,6 +21,7 @@
 #endif
 
 #include "base/fpenv.h"
+#include "kernels/table.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #    define SANITIZED 1
@@ -254,6 +255,29 @@ static void test_no_allocation(void **state) {
     assert_int_equal(om_set_allocator(NULL, NULL), OM_OK);
 }
 
+/* The same hash from every kernel column of this machine. */
+static void test_columns(void **state) {
+    (void)state;
+    char want[65] = "", got[65];
+    int ran       = 0;
+    for (int c = 0; c < OM_COL_COUNT; c++) {
+        if (!omi_kernels_of((om_column)c)) continue;
+        assert_int_equal(omi_kernels_force(c), OM_OK);
+        uint64_t before = omi_kernel_calls((om_column)c);
+        om_session *s;
+        om_run *r = prepare(&s, 1);
+        assert_int_equal(om_run_call(r, (const void *[]){image, ids}, NULL), OM_OK);
+        om_run_hash(r, ran++ ? got : want);
+        if (ran > 1) assert_string_equal(want, got);
+        assert_true(omi_kernel_calls((om_column)c) > before);
+        om_run_free(r);
+        om_session_free(s);
+    }
+    assert_int_equal(omi_kernels_force(-1), OM_OK);
+    print_message("%d columns: %s\n", ran, want);
+    assert_true(ran >= 2);
+}
+
 /* The same hash with 1, 2, 3 and 8 workers, and through om_session_run. */
 static void test_workers(void **state) {
     (void)state;
@@ -313,8 +337,7 @@ static void test_control_word(void **state) {
 #endif
 }
 
-/* ---- every allocation of making and running fails once
- * ----------------------------------------------- */
+/* ---- every allocation of making and running fails once --------------------------------------- */
 
 static om_status make_and_run(void *ctx) {
     (void)ctx;
@@ -348,8 +371,8 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OM_TEST(test_no_system_call), OM_TEST(test_no_allocation), OM_TEST(test_workers),
-        OM_TEST(test_control_word),   OM_TEST(test_out_of_memory),
+        OM_TEST(test_no_system_call), OM_TEST(test_no_allocation), OM_TEST(test_columns),
+        OM_TEST(test_workers),        OM_TEST(test_control_word),  OM_TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);
 }

@@ -76,8 +76,7 @@ static void test_the_rest(void **state) {
     }
 }
 
-/* ---- batch norm
- * ------------------------------------------------------------------------------------- */
+/* ---- batch norm ------------------------------------------------------------------------------ */
 
 enum { OC = 8, IC = 6, K = 3, H = 10 };
 static float w[OC * IC * K * K], image[IC * H * H], stats[5][OC]; /* gamma, beta, mean, var, bias */

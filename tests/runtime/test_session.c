@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "graphops/node.h"
+#include "runtime/plan.h"
 #include "runtime/stats.h"
 
 static om_graph *slice_graph(void) {
@@ -111,8 +112,7 @@ static void test_bindings(void **state) {
     om_session_free(s);
 }
 
-/* ---- refusals
- * -------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static int collect(void *ctx, const char *text, size_t n) {
     size_t used = strlen(ctx);
@@ -258,8 +258,7 @@ static void test_hostile_sizes(void **state) {
     om_graph_release(done_g);
 }
 
-/* ---- values checked while running
- * ------------------------------------------------------------------ */
+/* ---- values checked while running ------------------------------------------------------------ */
 
 static void test_value_checks(void **state) {
     (void)state;
@@ -301,8 +300,7 @@ static void test_value_checks(void **state) {
     om_session_free(s);
 }
 
-/* ---- shape chains, outputs of every kind
- * ----------------------------------------------------------- */
+/* ---- shape chains, outputs of every kind ----------------------------------------------------- */
 
 /* Reshape to [Shape(x)[0] * Shape(x)[1], 2], as a tracer writes it. */
 static om_graph *chain_graph(void) {
@@ -413,8 +411,7 @@ static void test_nan(void **state) {
     om_session_free(s);
 }
 
-/* ---- plans: cache, threads
- * -------------------------------------------------------------------------- */
+/* ---- plans: cache, threads ------------------------------------------------------------------- */
 
 static void test_eviction(void **state) {
     (void)state;
@@ -487,8 +484,65 @@ static void test_threads(void **state) {
     om_session_free(s);
 }
 
-/* ---- prepared runs
- * ----------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/* No two blocks alive at once share bytes; reuse happens; many blocks take the other algorithm. */
+static void check_layout(uint32_t n, uint32_t life) {
+    om_block *b   = calloc(n, sizeof *b);
+    uint32_t seed = n;
+    size_t sum = 0, total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        seed       = seed * 1664525u + 1013904223u;
+        b[i].bytes = seed >> 20;
+        b[i].first = i / 2;
+        b[i].last  = i / 2 + (seed >> 8) % life;
+        sum += (b[i].bytes + 63) / 64 * 64;
+    }
+    assert_int_equal(omi_layout(b, n, &total), OM_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(b[i].offset % 64, 0);
+        assert_true(b[i].offset + b[i].bytes <= total);
+        for (uint32_t k = i + 1; k < n && b[k].first <= b[i].last; k++)
+            if (b[i].bytes && b[k].bytes && b[i].offset < b[k].offset + b[k].bytes &&
+                b[k].offset < b[i].offset + b[i].bytes)
+                fail_msg("blocks %u and %u of %u overlap", i, k, n);
+    }
+    assert_true(total < sum / 4);
+    free(b);
+}
+
+static void test_layout(void **state) {
+    (void)state;
+    check_layout(400, 8);
+    check_layout(3000, 40);
+    check_layout(20000, 40);
+    om_block huge[2] = {{.bytes = SIZE_MAX / 2}, {.bytes = SIZE_MAX / 2}};
+    size_t total;
+    omi_layout(huge, 2, &total);
+    check_error(OM_ERR_LIMIT, "more memory");
+}
+
+/* A chain of elementwise nodes needs one buffer: each works in place, the last writes the output.
+ */
+static void test_in_place(void **state) {
+    (void)state;
+    om_graph *g = begin(20);
+    in(g, "x", OM_F32, "n");
+    node(g, "Exp", "x", "a");
+    node(g, "Neg", "a", "b");
+    node(g, "Abs", "b", "c");
+    node(g, "Add", "c x", "d");
+    node(g, "Relu", "d", "y");
+    out(g, "y");
+    om_session *s  = session(g);
+    int64_t bytes  = 0;
+    om_shape sizes = {1, {1000}};
+    om_session_memory(s, 1, &sizes, &bytes);
+    assert_int_equal(bytes, 2 * 4032);
+    om_session_free(s);
+}
+
+/* ---- prepared runs --------------------------------------------------------------------------- */
 
 static void test_prepared(void **state) {
     (void)state;
@@ -554,7 +608,7 @@ int main(void) {
         OM_TEST(test_no_exact_kernel), OM_TEST(test_hostile_sizes), OM_TEST(test_value_checks),
         OM_TEST(test_chain),           OM_TEST(test_by_value),      OM_TEST(test_nan),
         OM_TEST(test_eviction),        OM_TEST(test_threads),       OM_TEST(test_prepared),
-        OM_TEST(test_cancel),
+        OM_TEST(test_cancel),          OM_TEST(test_layout),        OM_TEST(test_in_place),
     };
     return cmocka_run_group_tests_name("session", tests, NULL, NULL);
 }
