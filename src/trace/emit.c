@@ -29,8 +29,10 @@ bool omi_emit_begin(om_emit *em) {
     om_tracer *tr = em->tr;
     em->g         = omi_graph_new(tr->name, 0);
     if (!em->g) return false;
-    em->namer         = (om_namer){.tr = tr, .g = em->g};
-    em->g->ir_version = 9;
+    em->namer               = (om_namer){.tr = tr, .g = em->g};
+    em->g->ir_version       = 9;
+    em->g->producer         = "onemodel";
+    em->g->producer_version = om_version();
     if (!omi_graph_add_opset(em->g, "", 20)) return false;
     for (size_t i = 0; i < tr->symbols.n; i++) {
         om_extent e = omi_ext_atom(tr->symbols.v[i]);
