@@ -33,6 +33,7 @@ static int call_custom(const sample *s, om_tensor *const *in, om_tensor **out) {
     om_custom_op op = {.name     = s->i[0] == 4 ? NULL : "test.pair",
                        .forward  = forward,
                        .backward = backward,
+                       .lowering = forward,
                        .ctx      = ctx.p};
     if (om_custom(&op, 2, in, 2, out) == OM_OK) return 2;
     out[0] = NULL;
