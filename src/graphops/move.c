@@ -634,10 +634,7 @@ om_status omi_infer_topk(om_nctx *c) {
     int64_t k = 0, shape[OM_MAX_RANK];
     bool largest;
     OM_TRY(omi_arity(c, 1, 2, 2));
-    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_INT));
-    if (c->in[0]->dtype && !((OM_TY_F32 | OM_TY_INT) >> c->in[0]->dtype & 1))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_elem_name(c->in[0]->dtype));
+    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_F64 | OM_TY_INT | OM_TY_U8));
     OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
     OM_TRY(omi_out_type(c, 1, OM_I64));
     if (c->types_only) return OM_OK;

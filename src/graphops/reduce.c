@@ -36,7 +36,9 @@ om_status omi_infer_reduce(om_nctx *c) {
     uint32_t mask = 0;
     bool keep     = true;
     OM_TRY(omi_arity(c, 1, 2, 1));
-    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_F64 | OM_TY_INT));
+    // ONNX gives Max and Min uint8, the sums not.
+    bool extreme = c->def->arg == OM_R_MAX || c->def->arg == OM_R_MIN;
+    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_F64 | OM_TY_INT | (extreme ? OM_TY_U8 : 0)));
     OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
     if (c->types_only) return OM_OK;
     const om_pval *x = c->in[0];
@@ -97,7 +99,7 @@ om_status omi_infer_arg(om_nctx *c) {
     int a        = 0;
     OM_TRY(omi_arity(c, 1, 1, 1));
     OM_TRY(arg_attrs(c, &axis, &keep));
-    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_INT));
+    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_F64 | OM_TY_INT | OM_TY_U8));
     OM_TRY(omi_out_type(c, 0, OM_I64));
     if (c->types_only) return OM_OK;
     const om_pval *x = c->in[0];
