@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "format/container.h"
+#include "harness.h"
 
 /* ---- batches ------------------------------------------------------------------------------------
  */
@@ -356,11 +357,51 @@ static void hostile_checkpoints(void **state) {
     unlink(scratch);
 }
 
+/* ---- memory that runs out
+ * ------------------------------------------------------------------------- */
+
+/* A step of training, a checkpoint, and its load into new objects. */
+static om_status job_checkpoint(void *ctx) {
+    (void)ctx;
+    om_scope s     = om_scope_begin();
+    om_module *net = om_nn_sequential();
+    om_nn_append(net, om_nn_linear(3, 2, NULL));
+    om_nn_append(net, om_nn_dropout(0.2f));
+    om_optim *opt   = om_adam(net, 0.01, NULL);
+    om_tensor *x    = om_ones(OM_F32, OM_DIMS(6, 3));
+    om_loader *l    = om_loader_new(1, &x, 2, OM_OPTS(loader, .shuffle = true));
+    om_tensor *b[1] = {NULL};
+    if (om_loader_next(l, b)) om_backward(om_mean_all(om_forward(net, b[0])));
+    om_step(opt);
+    om_checkpoint c = {.module = net, .optim = opt, .loader = l, .step = 1};
+    om_checkpoint_save(scratch_path(), &c);
+    om_checkpoint_load(scratch, &c);
+    om_loader_free(l);
+    om_optim_free(opt);
+    om_nn_free(net);
+    return om_scope_end(s);
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    assert_int_equal(job_checkpoint(NULL), OM_OK); /* names are interned once and stay */
+    om_scope_drain();
+    om_trim();
+    int64_t n = harness_fail_each(job_checkpoint, NULL);
+    print_message("%lld allocations made to fail\n", (long long)n);
+    assert_true(n > 60);
+    unlink(scratch);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(loader_visits_everything),   FIXTURE_TEST(loader_by_callback),
-        FIXTURE_TEST(resume_gives_the_same_bits), FIXTURE_TEST(checkpoints_must_fit),
-        FIXTURE_TEST(broken_checkpoints),         FIXTURE_TEST(hostile_checkpoints),
+        FIXTURE_TEST(loader_visits_everything),
+        FIXTURE_TEST(loader_by_callback),
+        FIXTURE_TEST(resume_gives_the_same_bits),
+        FIXTURE_TEST(checkpoints_must_fit),
+        FIXTURE_TEST(broken_checkpoints),
+        FIXTURE_TEST(hostile_checkpoints),
+        FIXTURE_TEST(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
