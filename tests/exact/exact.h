@@ -20,6 +20,13 @@
 
 #include "kernels/table.h"
 
+/* Without OM_WIDE16 there is no such column and calls are not counted. */
+#if OM_WIDE16
+#    define OM_COUNTS_CALLS 1
+#else
+#    define OM_COUNTS_CALLS 0
+#endif
+
 /* xorshift64, the generator behind the hashes of docs/arithmetic.md */
 typedef struct xs {
     uint64_t s;
@@ -74,11 +81,11 @@ OM_INLINE void each_column(void (*fn)(const om_kernels *k, void *ctx), void *ctx
         assert_int_equal(omi_kernels_force(c), OM_OK);
         uint64_t before = omi_kernel_calls((om_column)c);
         fn(k, ctx);
-        assert_true(omi_kernel_calls((om_column)c) > before);
+        assert_true(!OM_COUNTS_CALLS || omi_kernel_calls((om_column)c) > before);
         ran++;
     }
     assert_int_equal(omi_kernels_force(-1), OM_OK);
-    assert_true(ran >= 2); /* scalar and wide16 at least */
+    assert_true(ran >= 1 + OM_COUNTS_CALLS); /* scalar, and wide16 where it is built */
 }
 
 #endif
