@@ -1,5 +1,6 @@
 /*
- * main.c -- runs the samples of every family: `test_ops unit [op]` or `test_ops exact [op]`.
+ * main.c -- runs the samples of every family: `test_ops unit [op]`, `test_ops exact [op]`;
+ * `test_ops dump` writes them for tools/torch_ops_check.py.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,12 +48,14 @@ static void test_census(void **state) {
 int main(int argc, char **argv) {
     sample_alloc_install();
     bool exact = argc > 1 && strcmp(argv[1], "exact") == 0;
+    bool dump  = argc > 1 && strcmp(argv[1], "dump") == 0;
     struct CMUnitTest tests[256];
     size_t n = 0;
     if (argc <= 2 && !exact) tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_census);
     for (size_t f = 0; f < OM_COUNT(families); f++)
         for (const sample_op *op = families[f]; op->name && n < OM_COUNT(tests); op++) {
             if (argc > 2 && strcmp(argv[2], op->name) != 0) continue;
+            if (dump && !sample_dump(op)) return 1;
             union { // cmocka wants a plain pointer; the table stays constant
                 const void *c;
                 void *p;
@@ -61,5 +64,6 @@ int main(int argc, char **argv) {
                                              .test_func     = exact ? test_exact : test_unit,
                                              .initial_state = state.p};
         }
+    if (dump) return 0;
     return _cmocka_run_group_tests(exact ? "ops, bits" : "ops", tests, n, NULL, NULL);
 }

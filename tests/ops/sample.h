@@ -115,6 +115,9 @@ void sample_check_exact(const sample_op *op);
 /* sample_trace.c: one row through trace, session, save and load. */
 void sample_trace_check(const sample_op *op, const sample *s);
 
+/* sample_dump.c: the rows of one operator as JSON lines on stdout. False: one failed. */
+bool sample_dump(const sample_op *op);
+
 /* The failing allocator: the n-th allocation from now fails (0: none does). Returns how many were
  * asked for since the last call. */
 void sample_alloc_install(void);
