@@ -273,7 +273,7 @@ om_graph *zoo_trace(const zoo_model *m) {
             om_trace_input(tr, m->in[i].name, zoo_example(m, i, 0), m->in[i].rank, m->in[i].axes);
     int n = m->run(in, out);
     for (int i = 0; i < n; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "y%d", i);
         om_trace_output(tr, name, out[i]);
     }
