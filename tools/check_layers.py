@@ -57,9 +57,9 @@ def judge(target, folder, law, top):
         yield f"includes {target}"
     if first == "onemodel" or "/" not in target:
         return
-    if first in law and top != "src":
+    if first in law and top != "src" and first != folder:
         yield f"{top}/ stands on public headers only, but includes {target}"
-    elif first in law and first != folder and first not in law[folder]:
+    elif top == "src" and first in law and first != folder and first not in law[folder]:
         yield f"{folder} may not include {first} ({target})"
 
 
