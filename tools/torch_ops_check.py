@@ -280,6 +280,7 @@ def check(r):
 def main():
     rows = compared = 0
     failed, skipped = [], {}
+    noticed = False  # a changed value must fail the comparison, or it proves nothing
     for line in sys.stdin:
         r = json.loads(line)
         rows += 1
@@ -290,12 +291,19 @@ def main():
         if bad is None:
             skipped[r["op"]] = skipped.get(r["op"], 0) + 1
             continue
+        if not noticed and r["out"][0]["v"] and r["out"][0]["type"] == "float32" and not bad:
+            changed = json.loads(line)
+            changed["out"][0]["v"][0] += 1.0
+            noticed = bool(check(changed))
         compared += 1
         failed += [f"{r['op']}/{r['row']}: {b}" for b in bad]
     print("\n".join(failed))
     print(f"{rows} rows, {compared} compared with {compared_gradients[0]} gradients, "
           f"{len(failed)} differences")
     print("not compared:", ", ".join(f"{k} {v}" for k, v in sorted(skipped.items())))
+    if not noticed:
+        failed.append("a changed value was not noticed")
+    print(f"{compared + noticed - len(failed)} passed, {len(failed)} failed, {sum(skipped.values())} skipped")
     return 1 if failed or not rows else 0
 
 
