@@ -119,8 +119,8 @@ static om_status conv_geom(om_nctx *c, window *w, om_conv2d_geom *g) {
         return omi_problem(c, OM_ERR_SHAPE, "'%.60s' has rank %d and the weights '%.60s' rank %d",
                            x->name, x->rank, k->name, k->rank);
     OM_TRY(omi_get_int(c, "group", 1, &groups));
-    if (groups < 1 || k->shape[0] % groups ||
-        x->shape[1] % groups || x->shape[1] / groups != k->shape[1])
+    if (groups < 1 || k->shape[0] % groups || x->shape[1] % groups ||
+        x->shape[1] / groups != k->shape[1])
         return omi_problem(c, OM_ERR_SHAPE,
                            "%lld channels in %lld groups do not fit weights of [%lld,%lld,..]",
                            (long long)x->shape[1], (long long)groups, (long long)k->shape[0],

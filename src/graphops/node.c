@@ -77,6 +77,18 @@ om_status omi_out_type(om_nctx *c, uint32_t k, int32_t dtype) {
 /* ---- sizes --------------------------------------------------------------------------------------
  */
 
+bool omi_numel_of(int32_t dtype, int rank, const int64_t *shape, int64_t *numel) {
+    int64_t bytes = dtype > 0 ? (int64_t)omi_onnx_elem_size(dtype) : 1, n = 1;
+    if (bytes < 1) bytes = 1;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] < 0 || !omi_mul_i64(bytes, shape[i] ? shape[i] : 1, &bytes) ||
+            bytes > OM_VALUE_LIMIT)
+            return false;
+        n *= shape[i];
+    }
+    return *numel = n, true;
+}
+
 om_status omi_out_shape(om_nctx *c, uint32_t k, int rank, const int64_t *shape) {
     if (k >= c->n_out || !c->out[k]) return OM_OK;
     om_pval *v = c->out[k];
@@ -85,18 +97,14 @@ om_status omi_out_shape(om_nctx *c, uint32_t k, int rank, const int64_t *shape) 
         return omi_problem(c, OM_ERR_UNSUPPORTED,
                            "output '%.60s' has rank %d; up to %d are computed", v->name, rank,
                            OM_MAX_RANK);
-    int64_t n = 0, bytes = 0;
     for (int i = 0; i < rank; i++)
         if (shape[i] < 0)
             return omi_problem(c, OM_ERR_SHAPE, "output '%.60s' would have sizes %s", v->name,
                                omi_shape_text(text, sizeof text, rank, shape));
-    if (!omi_product(shape, rank, &n) ||
-        !omi_mul_i64(n, (int64_t)om_dtype_size((om_dtype)v->dtype), &bytes) ||
-        bytes > OM_VALUE_LIMIT)
+    if (!omi_numel_of(v->dtype, rank, shape, &v->numel))
         return omi_problem(c, OM_ERR_LIMIT, "output '%.60s' of sizes %s is larger than 1 TiB",
                            v->name, omi_shape_text(text, sizeof text, rank, shape));
-    v->rank  = rank;
-    v->numel = n;
+    v->rank = rank;
     for (int i = 0; i < rank; i++)
         v->shape[i] = shape[i];
     return OM_OK;

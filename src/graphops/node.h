@@ -123,6 +123,9 @@ om_status omi_type(om_nctx *c, uint32_t i, uint32_t types);
 om_status omi_same_type(om_nctx *c, uint32_t i, uint32_t j);
 /* Sets the type of output k (may be absent). */
 om_status omi_out_type(om_nctx *c, uint32_t k, int32_t dtype);
+/* Elements of a value of this type; false when a size is negative or the value, with empty axes
+ * counted as 1, is larger than OM_VALUE_LIMIT. So no product of some of its sizes can overflow. */
+bool omi_numel_of(int32_t dtype, int rank, const int64_t *shape, int64_t *numel);
 /* Sets the sizes of output k; checks rank, sign, product and OM_VALUE_LIMIT. */
 om_status omi_out_shape(om_nctx *c, uint32_t k, int rank, const int64_t *shape);
 om_status omi_out_like(om_nctx *c, uint32_t k, const om_pval *v);

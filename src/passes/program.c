@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/utf8.h"
 
 /* ---- problems -----------------------------------------------------------------------------------
@@ -74,8 +73,7 @@ static om_status set_contents(om_program *p, om_pval *v, const om_ginit *t, cons
     v->dtype = t->dtype;
     v->rank  = t->rank;
     if (t->rank > OM_MAX_RANK || !item) return OM_OK;
-    if (!omi_product(t->dims, t->rank, &n) || !omi_mul_size((size_t)n, item, &bytes) ||
-        bytes != t->bytes ||
+    if (!omi_numel_of(t->dtype, t->rank, t->dims, &n) || (bytes = (size_t)n * item) != t->bytes ||
         (bytes && (!t->buf || t->offset > t->buf->bytes || bytes > t->buf->bytes - t->offset))) {
         *what = "its bytes do not match its type and sizes";
         return OM_ERR_MALFORMED;

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/utf8.h"
 #include "runtime/plan.h"
 
@@ -51,8 +50,8 @@ static om_status check_input(const om_graph *g, uint32_t i, const om_feed *f, bo
     if (v->rank >= 0 && v->rank != f->rank)
         return omi_fail(OM_ERR_SHAPE, "input '%s' has rank %d; the graph declares rank %d",
                         SAFE(t, v->name), f->rank, v->rank);
-    if (!omi_product(f->shape, f->rank, &n))
-        return omi_fail(OM_ERR_SHAPE, "the sizes of input '%s' are negative or too large",
+    if (!omi_numel_of(v->dtype, f->rank, f->shape, &n))
+        return omi_fail(OM_ERR_SHAPE, "the sizes of input '%s' are negative, or larger than 1 TiB",
                         SAFE(t, v->name));
     for (int k = 0; v->rank >= 0 && k < f->rank; k++) {
         const om_gdim *d = &v->dims[k];

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/thread.h"
 #include "runtime/builder.h"
 
@@ -20,11 +19,9 @@ static om_status take_inputs(om_builder *b, const om_feed *feeds) {
         om_port *port = &b->plan->in[i];
         v->rank       = feeds[i].rank;
         memcpy(v->shape, feeds[i].shape, sizeof v->shape);
-        size_t bytes = 0;
-        if (!omi_product(v->shape, v->rank, &v->numel) ||
-            !omi_mul_size((size_t)v->numel, om_dtype_size((om_dtype)v->dtype), &bytes) ||
-            bytes > (size_t)OM_VALUE_LIMIT)
+        if (!omi_numel_of(v->dtype, v->rank, v->shape, &v->numel))
             return omi_fail(OM_ERR_LIMIT, "input %u is larger than 1 TiB", i);
+        size_t bytes    = omi_pval_bytes(v);
         port->dtype     = (om_dtype)v->dtype;
         port->rank      = v->rank;
         port->numel     = v->numel;

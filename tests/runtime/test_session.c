@@ -203,6 +203,12 @@ static void test_hostile_sizes(void **state) {
     out(g, "y");
     expect_refused(g, OM_ERR_LIMIT, "1 TiB");
 
+    g = begin(20); // no element, but sizes whose partial products overflow
+    ints(g, "huge", (int64_t)1 << 62, 0, (int64_t)1 << 62, 3);
+    node(g, "ConstantOfShape", "huge", "y");
+    out(g, "y");
+    expect_refused(g, OM_ERR_LIMIT, "1 TiB");
+
     g = begin(20);
     in(g, "x", OM_F32, "1,1,8,8");
     constant(g, "w", OM_F32, 4, (int64_t[]){1, 1, 1, 1}, (float[]){1});
