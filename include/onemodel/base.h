@@ -86,9 +86,12 @@ OM_API void om_exit_on_error(bool on);
 /* Called at the raising point of every error, on the raising thread. NULL removes it. */
 typedef void (*om_error_fn)(void *ctx, const om_error *e);
 OM_API void om_on_error(om_error_fn fn, void *ctx);
-/* Notes the caller's source line for the next call on this thread, so that an error or a refused
- * trace can name it. <onemodel/callsite.h> does this for every operator. */
+/* A breadcrumb: errors and refused traces of the calls that follow on this thread name this source
+ * line, until the next breadcrumb. om_here(NULL, 0) ends it. */
 OM_API void om_here(const char *file, int line);
+/* The same for the next call of a library function only, before a breadcrumb: what the macros of
+ * <onemodel/callsite.h> write in front of every function that can fail. */
+OM_API void om_here_call(const char *file, int line);
 #define OM_HERE om_here(__FILE__, __LINE__)
 
 /* ---- memory ----------------------------------------------------------------------------- */

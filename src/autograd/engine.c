@@ -126,8 +126,8 @@ static om_status add_term(om_tensor **slot, om_tensor *g) {
 static om_status add_to_leaf(om_tensor *leaf, om_tensor *g) {
     if (!leaf->grad && !(leaf->grad = omi_calloc(sizeof *leaf->grad))) return omi_pending_status;
     // One reference, the scope's, and no other view of the bytes: nobody else has g.
-    bool fresh = atomic_load(&g->refs) == 1 && atomic_load(&g->storage->refs) == 1 &&
-                 omi_contiguous(g);
+    bool fresh =
+        atomic_load(&g->refs) == 1 && atomic_load(&g->storage->refs) == 1 && omi_contiguous(g);
     if (!leaf->grad->grad && !fresh) {
         om_tensor *copy = omi_new_like(g);
         if (!copy) return omi_pending_status;

@@ -15,8 +15,9 @@ OM_TLS omi_frame *omi_frames;
 OM_TLS om_status omi_pending_status;
 
 static OM_TLS om_error pending;
-static OM_TLS const char *here_file;
-static OM_TLS int here_line;
+OM_TLS omi_here_line omi_here_lines[OMI_HERE_DEPTH];
+OM_TLS int32_t omi_here_depth;
+static OM_TLS omi_here_line breadcrumb;
 static OM_TLS const char *module_stack[MODULE_DEPTH];
 static OM_TLS int module_depth;
 
@@ -69,8 +70,13 @@ void om_on_error(om_error_fn fn, void *ctx) {
 }
 
 void om_here(const char *file, int line) {
-    here_file = file;
-    here_line = line;
+    breadcrumb = (omi_here_line){file, line};
+}
+
+void om_here_call(const char *file, int line) {
+    if (omi_here_depth == OMI_HERE_DEPTH) // the outermost calls of a deep expression lose theirs
+        memmove(omi_here_lines, omi_here_lines + 1, sizeof *omi_here_lines * --omi_here_depth);
+    omi_here_lines[omi_here_depth++] = (omi_here_line){file, line};
 }
 
 void om_set_log(om_log_fn fn, void *ctx, om_log_level level) {
@@ -90,7 +96,8 @@ void omi_log(om_log_level level, const char *fmt, ...) {
 }
 
 om_site omi_site(void) {
-    om_site s = {.module = omi_module_path(), .file = here_file, .line = here_line};
+    omi_here_line at = omi_here_depth ? omi_here_lines[omi_here_depth - 1] : breadcrumb;
+    om_site s        = {.module = omi_module_path(), .file = at.file, .line = at.line};
     for (omi_frame *f = omi_frames; f; f = f->up) {
         if (!s.op) s.op = f->function;
         s.function = f->function;

@@ -29,18 +29,35 @@ typedef struct omi_frame {
     const void *address;
     struct omi_frame *up;
     omi_fpenv fpenv; /* the caller's, kept by the outermost frame */
+    int32_t here;    /* omi_here_depth when the outermost frame began */
 } omi_frame;
 
 extern OM_TLS omi_frame *omi_frames;
 
+/* Lines noted by om_here_call for calls that have not returned yet. Arguments are calls themselves,
+ * so in f(g(x)) the line of f waits below that of g; the outermost frame takes its own line along
+ * when it ends, and a line never outlives its call. */
+enum { OMI_HERE_DEPTH = 32 };
+typedef struct omi_here_line {
+    const char *file;
+    int32_t line;
+} omi_here_line;
+extern OM_TLS omi_here_line omi_here_lines[OMI_HERE_DEPTH];
+extern OM_TLS int32_t omi_here_depth;
+
 /* The outermost frame also holds the floating-point control word of AR-1.3 for the whole call. */
 OM_INLINE omi_frame *omi_frame_push(omi_frame *f) {
-    if (!f->up) f->fpenv = omi_fp_enter();
+    if (!f->up) {
+        f->fpenv = omi_fp_enter();
+        f->here  = omi_here_depth;
+    }
     return f;
 }
 OM_INLINE void omi_frame_pop(omi_frame *f) {
     omi_frames = f->up;
-    if (!f->up) omi_fp_leave(f->fpenv);
+    if (f->up) return;
+    omi_fp_leave(f->fpenv);
+    omi_here_depth = f->here > 0 ? f->here - 1 : 0;
 }
 
 /* Names the public function that runs until the end of the enclosing block. */

@@ -15,10 +15,12 @@ int om_rank(const om_tensor *t) {
 }
 
 int64_t om_dim(const om_tensor *t, int axis) {
-    OMI_ENTER("om_dim");
     if (!t) return 1;
-    int a;
-    return omi_axis(axis, t->rank, &a) == OM_OK ? t->shape[a] : 1;
+    int a = axis < 0 ? axis + t->rank : axis;
+    if (OM_LIKELY(a >= 0 && a < t->rank)) return t->shape[a];
+    OMI_ENTER("om_dim"); // only now: sizes are read inside other calls' arguments
+    omi_axis(axis, t->rank, &a);
+    return 1;
 }
 
 const int64_t *om_shape_of(const om_tensor *t) {

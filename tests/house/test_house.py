@@ -112,9 +112,20 @@ def no_machine_paths():
 def generated():
     r = run(sys.executable, ROOT / "tools/make_operators.py", "--check")
     case("docs/operators.md is what the lists give", r.returncode == 0, r.stdout)
+    made = run(sys.executable, ROOT / "tools/make_callsite.py", ROOT).stdout
+    kept = (ROOT / "include/onemodel/callsite.h").read_text()
+    case("callsite.h is what make_callsite.py writes", made == kept,
+         "tools/make_callsite.py > include/onemodel/callsite.h")
+    with tempfile.TemporaryDirectory() as d:
+        d = pathlib.Path(d)
+        shutil.copytree(ROOT / "include", d / "include")
+        (d / "src").mkdir()
+        (d / "src/a.c").write_text('om_tensor *om_relu(om_tensor *x) {\n    OMI_ENTER("om_relu");\n}\n')
+        made = run(sys.executable, ROOT / "tools/make_callsite.py", d).stdout
+        case("a function that no longer enters loses its macro", "om_relu(...)" in made and "om_exp(...)" not in made)
 
 
-for group in (layers, exports, formatting, no_machine_paths, generated):
+for group in (layers, exports, formatting, generated, no_machine_paths):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
