@@ -1,8 +1,8 @@
 /*
  * eager.c -- nanoseconds of one untraced operator call on 4 elements: eager [NAME...].
  *
- * Prints "name ns" lines: the median over rounds of calls in a scope of their own each, as user code has them.
- * bench/run.py sets them beside libtorch's (eager_torch.cpp), in turn in one run.
+ * Prints "name ns" lines: the median over rounds of calls in a scope of their own each, as user
+ * code has them. bench/run.py sets them beside libtorch's (eager_torch.cpp), in turn in one run.
  */
 #include <onemodel.h>
 #include <stdio.h>
@@ -18,16 +18,30 @@ static double now(void) {
 }
 
 static om_tensor *a, *b, *m, *w;
-static void       call_add(void) { om_add(a, b); }
-static void       call_relu(void) { om_relu(a); }
-static void       call_matmul(void) { om_matmul(m, w); }
-static void       call_reshape(void) { om_reshape(a, OM_DIMS(2, 2)); }
-static void       call_sum(void) { om_sum_all(a); }
+static void call_add(void) {
+    om_add(a, b);
+}
+static void call_relu(void) {
+    om_relu(a);
+}
+static void call_matmul(void) {
+    om_matmul(m, w);
+}
+static void call_reshape(void) {
+    om_reshape(a, OM_DIMS(2, 2));
+}
+static void call_sum(void) {
+    om_sum_all(a);
+}
 
 static const struct {
     const char *name;
     void (*call)(void);
-} rows[] = {{"add", call_add}, {"relu", call_relu}, {"matmul", call_matmul}, {"reshape", call_reshape}, {"sum", call_sum}};
+} rows[] = {{"add", call_add},
+            {"relu", call_relu},
+            {"matmul", call_matmul},
+            {"reshape", call_reshape},
+            {"sum", call_sum}};
 
 static int by_value(const void *x, const void *y) {
     double d = *(const double *)x - *(const double *)y;

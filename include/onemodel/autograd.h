@@ -1,9 +1,9 @@
 /*
  * autograd.h -- gradients.
  *
- * An operator whose input needs a gradient records itself; om_backward walks the records from the root,
- * inputs left to right (so the bits do not depend on a compiler's order of argument evaluation), and
- * adds into the leaves' gradients. Double backward is refused.
+ * An operator whose input needs a gradient records itself; om_backward walks the records from the
+ * root, inputs left to right (so the bits do not depend on a compiler's order of argument
+ * evaluation), and adds into the leaves' gradients. Double backward is refused.
  *
  * Needs: tensor.h.
  */
@@ -18,17 +18,17 @@ extern "C" {
 
 /* Marks a leaf (a float tensor no operator made). Fails: OM_ERR_STATE, OM_ERR_DTYPE. */
 OM_API om_status om_set_requires_grad(om_tensor *t, bool on);
-OM_API bool      om_requires_grad(const om_tensor *t);
+OM_API bool om_requires_grad(const om_tensor *t);
 
-/* Gradients of a one-element root with respect to every leaf, added to om_grad_of. Records free what
- * they saved. Fails: OM_ERR_STATE (root needs no gradient, graph already used, a saved tensor was
- * changed: names who saved and who wrote), OM_ERR_SHAPE (root has several elements: use
+/* Gradients of a one-element root with respect to every leaf, added to om_grad_of. Records free
+ * what they saved. Fails: OM_ERR_STATE (root needs no gradient, graph already used, a saved tensor
+ * was changed: names who saved and who wrote), OM_ERR_SHAPE (root has several elements: use
  * om_backward_with), OM_ERR_TRACE, OM_ERR_NOMEM, OM_ERR_CANCELLED. */
 OM_API om_status om_backward(om_tensor *root);
 typedef struct om_backward_opts {
-    uint32_t   struct_size;
-    om_tensor *grad;         /* gradient of the root, its shape; NULL: one, for a one-element root */
-    bool       retain_graph; /* allow a second backward                                            */
+    uint32_t struct_size;
+    om_tensor *grad;   /* gradient of the root, its shape; NULL: one, for a one-element root */
+    bool retain_graph; /* allow a second backward                                            */
 } om_backward_opts;
 OM_API om_status om_backward_with(om_tensor *root, const om_backward_opts *opts);
 /* Gradients of root with respect to n tensors, leaves or not, without touching any leaf's gradient.
@@ -38,27 +38,27 @@ OM_API om_status om_grad(om_tensor *root, int n, om_tensor *const *inputs, om_te
 /* The accumulated gradient of a leaf, NULL when none. Borrowed: valid until the next backward or
  * om_clear_grad. */
 OM_API om_tensor *om_grad_of(const om_tensor *leaf);
-OM_API void       om_clear_grad(om_tensor *leaf);
+OM_API void om_clear_grad(om_tensor *leaf);
 
-/* Gradient mode of this thread. om_no_grad_begin returns the mode before; give it to om_no_grad_end.
- * While a trace records it is OM_ERR_TRACE NoGradInTrace. */
+/* Gradient mode of this thread. om_no_grad_begin returns the mode before; give it to
+ * om_no_grad_end. While a trace records it is OM_ERR_TRACE NoGradInTrace. */
 OM_API bool om_grad_enabled(void);
 OM_API bool om_no_grad_begin(void);
 OM_API void om_no_grad_end(bool before);
 
 /* ---- custom operators -------------------------------------------------------------------- */
 
-/* forward computes out from in (both borrowed; out holds n_out tensors it must set, @scoped). backward
- * gets the gradients of the outputs (NULL = zero) and sets dx[i] (@scoped, or NULL) for each input.
- * Return non-zero to fail with that code in the message. */
+/* forward computes out from in (both borrowed; out holds n_out tensors it must set, @scoped).
+ * backward gets the gradients of the outputs (NULL = zero) and sets dx[i] (@scoped, or NULL) for
+ * each input. Return non-zero to fail with that code in the message. */
 typedef struct om_custom_op {
-    uint32_t    struct_size;
+    uint32_t struct_size;
     const char *name; /* interned */
     int (*forward)(void *ctx, int n_in, om_tensor *const *in, int n_out, om_tensor **out);
     int (*backward)(void *ctx, int n_in, om_tensor *const *in, int n_out, om_tensor *const *out,
                     om_tensor *const *dy, om_tensor **dx); /* NULL: not differentiable */
-    /* The same computation with library operators, used instead of forward while a trace records; NULL:
-     * tracing is refused by name. */
+    /* The same computation with library operators, used instead of forward while a trace records;
+     * NULL: tracing is refused by name. */
     int (*lowering)(void *ctx, int n_in, om_tensor *const *in, int n_out, om_tensor **out);
     void *ctx;
 } om_custom_op;

@@ -6,13 +6,13 @@
  * it, joined by dots: "enc.3.attn.weight". Names, shapes and order are PyTorch's, so its weights
  * load as they are.
  *
- *     om_module *net = om_nn_module();                       // names and owns, has no forward of
- * its own om_module *fc1 = om_nn_add(net, "fc1", om_nn_linear(784, 128, NULL)); om_module *fc2 =
- * om_nn_add(net, "fc2", om_nn_linear(128, 10, NULL));
+ *     om_module *net = om_nn_module();    // names and owns; has no forward of its own
+ *     om_module *fc1 = om_nn_add(net, "fc1", om_nn_linear(784, 128, NULL));
+ *     om_module *fc2 = om_nn_add(net, "fc2", om_nn_linear(128, 10, NULL));
  *     ...
  *     om_tensor *y = om_forward(fc2, om_relu(om_forward(fc1, x)));
  *     ...
- *     om_nn_free(net);                                       // frees the children too
+ *     om_nn_free(net);                    // frees the children too
  *
  * Lifetime: a constructor gives the caller a module to free with om_nn_free or to hand to
  * om_nn_add, which takes it in every case: when the tree cannot take it, it is freed. A root is

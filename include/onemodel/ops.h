@@ -1,12 +1,12 @@
 /*
  * ops.h -- the operators. Each returns new tensors (@scoped) or NULL on failure.
  *
- * Common rules. Arguments may be strided views; results are contiguous unless the operator is a view
- * (said so). Two-operand operators broadcast as NumPy does and take equal element types: there is no
- * silent promotion, use om_cast. Axes may be negative. Failures: OM_ERR_SHAPE, OM_ERR_DTYPE, OM_ERR_ARG
- * (axis, option), OM_ERR_LAYOUT (blocked tensor), OM_ERR_NOMEM, OM_ERR_TRACE while a trace records; what
- * else is said at the operator. Results have the same bits on every machine and with any number of
- * threads: docs/arithmetic.md. Gradients and ONNX forms: docs/operators.md.
+ * Common rules. Arguments may be strided views; results are contiguous unless the operator is a
+ * view (said so). Two-operand operators broadcast as NumPy does and take equal element types: there
+ * is no silent promotion, use om_cast. Axes may be negative. Failures: OM_ERR_SHAPE, OM_ERR_DTYPE,
+ * OM_ERR_ARG (axis, option), OM_ERR_LAYOUT (blocked tensor), OM_ERR_NOMEM, OM_ERR_TRACE while a
+ * trace records; what else is said at the operator. Results have the same bits on every machine and
+ * with any number of threads: docs/arithmetic.md. Gradients and ONNX forms: docs/operators.md.
  *
  * Needs: tensor.h.
  */
@@ -99,9 +99,9 @@ OM_API om_tensor *om_layer_norm(om_tensor *x, int n_axes, om_tensor *w, om_tenso
  * statistics are used, and the running ones updated as (1-momentum)*old + momentum*new in place. */
 typedef struct om_batch_norm_opts {
     uint32_t struct_size;
-    bool     training;
-    float    eps;      /* 0: 1e-5 */
-    float    momentum; /* 0: 0.1  */
+    bool training;
+    float eps;      /* 0: 1e-5 */
+    float momentum; /* 0: 0.1  */
 } om_batch_norm_opts;
 OM_API om_tensor *om_batch_norm2d(om_tensor *x, om_tensor *w, om_tensor *b, om_tensor *mean,
                                   om_tensor *var, const om_batch_norm_opts *opts);
@@ -110,15 +110,15 @@ OM_API om_tensor *om_batch_norm2d(om_tensor *x, om_tensor *w, om_tensor *b, om_t
 /* One size may be -1. A view when the strides allow, else a copy. */
 OM_API om_tensor *om_reshape(om_tensor *x, int rank, const int64_t *dims);
 OM_API om_tensor *om_flatten(om_tensor *x, int from_axis); /* joins axes from_axis .. last */
-OM_API om_tensor *om_permute(om_tensor *x, int rank, const int64_t *perm);    /* view */
-OM_API om_tensor *om_transpose(om_tensor *x, int axis_a, int axis_b);          /* view */
+OM_API om_tensor *om_permute(om_tensor *x, int rank, const int64_t *perm); /* view */
+OM_API om_tensor *om_transpose(om_tensor *x, int axis_a, int axis_b);      /* view */
 /* Drops axes of size 1; n = 0: every axis of size 1. */
-OM_API om_tensor *om_squeeze(om_tensor *x, int n, const int64_t *axes);        /* view */
-OM_API om_tensor *om_unsqueeze(om_tensor *x, int n, const int64_t *axes);      /* view */
+OM_API om_tensor *om_squeeze(om_tensor *x, int n, const int64_t *axes);   /* view */
+OM_API om_tensor *om_unsqueeze(om_tensor *x, int n, const int64_t *axes); /* view */
 /* x[start:end:step] along one axis, NumPy's rules; OM_END is the open end. A view for step > 0. */
 #define OM_END INT64_MAX
 OM_API om_tensor *om_slice(om_tensor *x, int axis, int64_t start, int64_t end, int64_t step);
-OM_API om_tensor *om_select(om_tensor *x, int axis, int64_t index);            /* view */
+OM_API om_tensor *om_select(om_tensor *x, int axis, int64_t index); /* view */
 /* idx int64 or int32; out of range: OM_ERR_VALUE. */
 OM_API om_tensor *om_index_select(om_tensor *x, int axis, om_tensor *idx);
 OM_API om_tensor *om_concat(int n, om_tensor *const *xs, int axis);
@@ -141,21 +141,21 @@ OM_API om_tensor *om_detach(om_tensor *x);     /* same storage, no gradient */
 /* ---- convolution and pooling, [N,C,H,W] ---------------------------------------------------- */
 typedef struct om_conv2d_opts {
     uint32_t struct_size;
-    int64_t  stride[2], dilation[2]; /* 0: 1 */
-    int64_t  padding[2];             /* both sides of height, width */
-    int64_t  padding_end[2];         /* added at the bottom and right beyond padding, for even kernels */
-    int64_t  groups;                 /* 0: 1 */
-    bool     no_bias;                /* modules only */
+    int64_t stride[2], dilation[2]; /* 0: 1 */
+    int64_t padding[2];             /* both sides of height, width */
+    int64_t padding_end[2]; /* added at the bottom and right beyond padding, for even kernels */
+    int64_t groups;         /* 0: 1 */
+    bool no_bias;           /* modules only */
 } om_conv2d_opts;
 /* w [O, C/groups, kh, kw], b [O] or NULL. Padding cells are +0 and take part. */
 OM_API om_tensor *om_conv2d(om_tensor *x, om_tensor *w, om_tensor *b, const om_conv2d_opts *opts);
 typedef struct om_pool2d_opts {
     uint32_t struct_size;
-    int64_t  stride[2];   /* 0: the kernel */
-    int64_t  padding[2];  /* at most half of the kernel */
-    int64_t  dilation[2]; /* max only; 0: 1 */
-    bool     ceil_mode;
-    bool     exclude_pad; /* average: divide by the cells that exist */
+    int64_t stride[2];   /* 0: the kernel */
+    int64_t padding[2];  /* at most half of the kernel */
+    int64_t dilation[2]; /* max only; 0: 1 */
+    bool ceil_mode;
+    bool exclude_pad; /* average: divide by the cells that exist */
 } om_pool2d_opts;
 OM_API om_tensor *om_max_pool2d(om_tensor *x, int64_t kh, int64_t kw, const om_pool2d_opts *opts);
 OM_API om_tensor *om_avg_pool2d(om_tensor *x, int64_t kh, int64_t kw, const om_pool2d_opts *opts);
@@ -167,11 +167,11 @@ OM_API om_tensor *om_adaptive_avg_pool2d(om_tensor *x, int64_t oh, int64_t ow);
 OM_API om_tensor *om_embedding(om_tensor *w, om_tensor *idx, int64_t padding_idx);
 OM_API om_tensor *om_mse_loss(om_tensor *a, om_tensor *target); /* mean of squares */
 typedef struct om_nll_opts {
-    uint32_t   struct_size;
-    om_tensor *weight;       /* [C] or NULL                                     */
-    int64_t    ignore_index; /* target with this value is skipped; 0: -100      */
-    bool       ignore_zero;  /* ignore_index 0 is meant literally               */
-    bool       sum;          /* sum instead of (weighted) mean                  */
+    uint32_t struct_size;
+    om_tensor *weight;    /* [C] or NULL                                     */
+    int64_t ignore_index; /* target with this value is skipped; 0: -100      */
+    bool ignore_zero;     /* ignore_index 0 is meant literally               */
+    bool sum;             /* sum instead of (weighted) mean                  */
 } om_nll_opts;
 /* logp [N, C] or [N, C, ..], target int64 [N, ..]. */
 OM_API om_tensor *om_nll_loss(om_tensor *logp, om_tensor *target, const om_nll_opts *opts);

@@ -2,15 +2,16 @@
  * session.h -- running a graph.
  *
  * A session plans once per input-shape signature: shapes are inferred, shape arithmetic is folded,
- * kernels chosen and memory laid out; plans are cached. om_session_run may be called from many threads
- * at once. Exact arithmetic gives the same bits on every machine with any number of threads, equal to
- * the eager model's; a node without an exact kernel makes creation fail, listing all of them.
+ * kernels chosen and memory laid out; plans are cached. om_session_run may be called from many
+ * threads at once. Exact arithmetic gives the same bits on every machine with any number of
+ * threads, equal to the eager model's; a node without an exact kernel makes creation fail, listing
+ * all of them.
  *
- * An input whose contents decide sizes (a Reshape target that is a graph input) belongs to the signature
- * with its contents; such a graph is run by om_session_run, not by prepared runs.
+ * An input whose contents decide sizes (a Reshape target that is a graph input) belongs to the
+ * signature with its contents; such a graph is run by om_session_run, not by prepared runs.
  *
- * For real-time callers: om_session_prepare once, then om_run_call makes no allocation, lock or system
- * call (with one thread).
+ * For real-time callers: om_session_prepare once, then om_run_call makes no allocation, lock or
+ * system call (with one thread).
  *
  * Needs: graph.h, tensor.h.
  */
@@ -25,7 +26,7 @@ extern "C" {
 #endif
 
 typedef struct om_session om_session;
-typedef struct om_run     om_run;
+typedef struct om_run om_run;
 
 typedef enum om_arith {
     OM_EXACT = 0, /* docs/arithmetic.md, to the bit                                        */
@@ -35,9 +36,9 @@ typedef enum om_arith {
 typedef struct om_session_opts {
     uint32_t struct_size;
     om_arith arith;
-    int32_t  threads;      /* workers a run may use; 0: om_threads()                          */
-    int32_t  plan_cache;   /* plans kept; 0: 8. Never evicts one that is running              */
-    int64_t  memory_limit; /* bytes of planned memory a plan may need; 0: no limit            */
+    int32_t threads;      /* workers a run may use; 0: om_threads()                          */
+    int32_t plan_cache;   /* plans kept; 0: 8. Never evicts one that is running              */
+    int64_t memory_limit; /* bytes of planned memory a plan may need; 0: no limit            */
 } om_session_opts;
 
 /* Fails: OM_ERR_UNSUPPORTED, message listing every node that cannot be run with its name;
@@ -46,25 +47,25 @@ OM_API om_session *om_session_new(om_graph *g, const om_session_opts *opts);
 OM_API om_session *om_session_load(const char *path, const om_session_opts *opts);
 /* Waits for runs in other threads to end. NULL is fine. */
 OM_API void om_session_free(om_session *s);
-/* All problems of an OM_ERR_UNSUPPORTED creation, one a line, in full: calls write for the text. The
- * command `onemodel inspect` uses it. OM_OK and no text when g can be run. */
+/* All problems of an OM_ERR_UNSUPPORTED creation, one a line, in full: calls write for the text.
+ * The command `onemodel inspect` uses it. OM_OK and no text when g can be run. */
 OM_API om_status om_graph_check(om_graph *g, om_arith arith, om_write_fn write, void *ctx);
 
-OM_API int       om_session_n_inputs(const om_session *s);
-OM_API int       om_session_n_outputs(const om_session *s);
+OM_API int om_session_n_inputs(const om_session *s);
+OM_API int om_session_n_outputs(const om_session *s);
 OM_API om_status om_session_input(const om_session *s, int i, om_value_info *out);
 OM_API om_status om_session_output(const om_session *s, int i, om_value_info *out);
 
 /* An input by name. Tensors of any strides are taken; contiguous ones without copy. */
 typedef struct om_binding {
     const char *name;
-    om_tensor  *tensor;
+    om_tensor *tensor;
 } om_binding;
-/* Runs once. out[i] receives output i of the graph (all of them when n_out is the number of outputs;
- * fewer: the first n_out).        @scoped outputs
- * Fails: OM_ERR_ARG (missing or unknown input), OM_ERR_SHAPE (two axes of one symbol differ, fixed size
- * or range broken), OM_ERR_DTYPE, OM_ERR_VALUE (index out of range, integer division by zero),
- * OM_ERR_CANCELLED, OM_ERR_LIMIT, OM_ERR_NOMEM. */
+/* Runs once. out[i] receives output i of the graph (all of them when n_out is the number of
+ * outputs; fewer: the first n_out).        @scoped outputs Fails: OM_ERR_ARG (missing or unknown
+ * input), OM_ERR_SHAPE (two axes of one symbol differ, fixed size or range broken), OM_ERR_DTYPE,
+ * OM_ERR_VALUE (index out of range, integer division by zero), OM_ERR_CANCELLED, OM_ERR_LIMIT,
+ * OM_ERR_NOMEM. */
 OM_API om_status om_session_run(om_session *s, int n_in, const om_binding *in, int n_out,
                                 om_tensor **out);
 /* A session with one input and one output.        @scoped */
@@ -80,17 +81,18 @@ OM_API om_status om_session_memory(om_session *s, int n_in, const om_shape *shap
 
 /* A run ready to go: its plan is pinned, its memory allocated. One thread at a time. */
 OM_API om_run *om_session_prepare(om_session *s, int n_in, const om_shape *shapes);
-/* in[i] points to the contiguous elements of input i. out[i] NULL: the result stays in the run's own
- * buffer (om_run_output); else it is written there. out itself may be NULL. Outputs must not overlap
- * inputs or each other. NaNs in outputs are 0x7fc00000. A run may outlive its session. */
-OM_API om_status   om_run_call(om_run *r, const void *const *in, void *const *out);
-OM_API om_status   om_run_output_shape(const om_run *r, int i, om_shape *out);
-/* Where the last call wrote output i; NULL when it failed. The run's own is valid until the next call. */
+/* in[i] points to the contiguous elements of input i. out[i] NULL: the result stays in the run's
+ * own buffer (om_run_output); else it is written there. out itself may be NULL. Outputs must not
+ * overlap inputs or each other. NaNs in outputs are 0x7fc00000. A run may outlive its session. */
+OM_API om_status om_run_call(om_run *r, const void *const *in, void *const *out);
+OM_API om_status om_run_output_shape(const om_run *r, int i, om_shape *out);
+/* Where the last call wrote output i; NULL when it failed. The run's own is valid until the next
+ * call. */
 OM_API const void *om_run_output(const om_run *r, int i);
-OM_API void        om_run_free(om_run *r);
+OM_API void om_run_free(om_run *r);
 
-/* SHA-256 of all outputs of the last call, in graph order: of each what om_hash takes of a tensor (dtype
- * and rank as 32-bit, dims as 64-bit numbers, elements; little-endian). hex is 65 bytes. */
+/* SHA-256 of all outputs of the last call, in graph order: of each what om_hash takes of a tensor
+ * (dtype and rank as 32-bit, dims as 64-bit numbers, elements; little-endian). hex is 65 bytes. */
 OM_API om_status om_run_hash(const om_run *r, char *hex);
 
 #ifdef __cplusplus

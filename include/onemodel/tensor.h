@@ -1,14 +1,14 @@
 /*
  * tensor.h -- tensors: creation, shape, access, scopes.
  *
- * Ownership: every om_tensor * a function returns belongs to the innermost open scope of the calling
- * thread (tag @scoped) and lives until that scope ends; nobody frees results. Arguments are borrowed.
- * Keep one with om_retain; hand one out of a scope with om_scope_return. A thread without a scope files
- * into its root scope, which om_scope_drain empties.
+ * Ownership: every om_tensor * a function returns belongs to the innermost open scope of the
+ * calling thread (tag @scoped) and lives until that scope ends; nobody frees results. Arguments are
+ * borrowed. Keep one with om_retain; hand one out of a scope with om_scope_return. A thread without
+ * a scope files into its root scope, which om_scope_drain empties.
  *
- * A tensor is a strided view of a storage: rank 0 to 8, sizes int64, strides in elements. Element types:
- * float32, int64, int32, uint8, bool; float64 for creation, casts, movement, + - * / sqrt, comparison,
- * Sum, Mean, Max, Min and MatMul.
+ * A tensor is a strided view of a storage: rank 0 to 8, sizes int64, strides in elements. Element
+ * types: float32, int64, int32, uint8, bool; float64 for creation, casts, movement, + - * / sqrt,
+ * comparison, Sum, Mean, Max, Min and MatMul.
  *
  * Needs: base.h.
  */
@@ -31,8 +31,8 @@ typedef struct om_scope {
 } om_scope;
 
 OM_API om_scope om_scope_begin(void);
-/* Releases what was filed since begin. Returns the pending status and leaves it pending, so that one
- * check a step is enough. */
+/* Releases what was filed since begin. Returns the pending status and leaves it pending, so that
+ * one check a step is enough. */
 OM_API om_status om_scope_end(om_scope s);
 /* Ends s and files t in the scope around it. t may be NULL or come from outside. Returns t. */
 OM_API om_tensor *om_scope_return(om_scope s, om_tensor *t);
@@ -41,13 +41,17 @@ OM_API void om_scope_drain(void);
 #ifndef __cplusplus
 /* OM_SCOPE { ... }: a block with a scope of its own. `break` leaves it and ends it. */
 #    define OM_SCOPE                                                                               \
-        for (struct { om_scope s; int on; } om_scope_ = {om_scope_begin(), 1}; om_scope_.on;       \
-             om_scope_.on = 0, (void)om_scope_end(om_scope_.s))
+        for (                                                                                      \
+            struct {                                                                               \
+                om_scope s;                                                                        \
+                int on;                                                                            \
+            } om_scope_                = {om_scope_begin(), 1};                                    \
+            om_scope_.on; om_scope_.on = 0, (void)om_scope_end(om_scope_.s))
 #endif
 
 /* Adds a reference that a scope does not own. Returns t. NULL is fine. */
 OM_API om_tensor *om_retain(om_tensor *t);
-OM_API void       om_release(om_tensor *t); /* NULL is fine */
+OM_API void om_release(om_tensor *t); /* NULL is fine */
 /* Moves t out of its scope: the caller has the reference and must om_release it. For bindings. */
 OM_API om_tensor *om_take(om_tensor *t);
 /* Releases t before its scope ends. */
@@ -55,12 +59,13 @@ OM_API void om_drop(om_tensor *t);
 /* Number of tensors alive in the process. */
 OM_API int64_t om_live_tensors(void);
 
-/* ---- creation: @scoped, fail with OM_ERR_ARG, OM_ERR_SHAPE (negative size, rank over 8), OM_ERR_NOMEM */
+/* ---- creation: @scoped, fail with OM_ERR_ARG, OM_ERR_SHAPE (negative size, rank over 8),
+ * OM_ERR_NOMEM */
 
 /* A copy of row-major elements. */
 OM_API om_tensor *om_from(const void *data, om_dtype t, int rank, const int64_t *dims);
-/* The caller's own elements without copy; free_fn(ctx, data) (may be NULL) when the last user is gone.
- * free_fn is not called when this fails. */
+/* The caller's own elements without copy; free_fn(ctx, data) (may be NULL) when the last user is
+ * gone. free_fn is not called when this fails. */
 OM_API om_tensor *om_from_buffer(void *data, om_dtype t, int rank, const int64_t *dims,
                                  void (*free_fn)(void *ctx, void *data), void *ctx);
 OM_API om_tensor *om_empty(om_dtype t, int rank, const int64_t *dims); /* zeroed */
@@ -79,8 +84,8 @@ OM_API om_tensor *om_linspace(float start, float end, int64_t n);
 typedef struct om_rng {
     uint64_t seed, stream, block; /* the whole state; copy it to save it */
 } om_rng;
-/* Streams: 0 initialisation, 1 shuffling, 2 dropout, 3 yours. NULL below is the thread's own generator,
- * stream 3, seed 0 until om_seed. */
+/* Streams: 0 initialisation, 1 shuffling, 2 dropout, 3 yours. NULL below is the thread's own
+ * generator, stream 3, seed 0 until om_seed. */
 OM_API om_rng om_rng_new(uint64_t seed, uint64_t stream);
 /* Seeds the thread's generators of all streams. */
 OM_API void om_seed(uint64_t seed);
@@ -92,34 +97,34 @@ OM_API om_tensor *om_permutation(om_rng *g, int64_t n); /* int64 */
 
 /* ---- shape. Inert for NULL: rank 0, dim 1, numel 0 --------------------------------------- */
 
-OM_API int            om_rank(const om_tensor *t);
-OM_API int64_t        om_dim(const om_tensor *t, int axis); /* negative counts from the end */
-OM_API const int64_t *om_shape_of(const om_tensor *t);      /* om_rank entries; NULL for NULL */
-OM_API int64_t        om_numel(const om_tensor *t);
-OM_API om_dtype       om_dtype_of(const om_tensor *t);
-OM_API bool           om_is_contiguous(const om_tensor *t);
-OM_API uint64_t       om_id(const om_tensor *t); /* never reused; 0 for NULL */
+OM_API int om_rank(const om_tensor *t);
+OM_API int64_t om_dim(const om_tensor *t, int axis);   /* negative counts from the end */
+OM_API const int64_t *om_shape_of(const om_tensor *t); /* om_rank entries; NULL for NULL */
+OM_API int64_t om_numel(const om_tensor *t);
+OM_API om_dtype om_dtype_of(const om_tensor *t);
+OM_API bool om_is_contiguous(const om_tensor *t);
+OM_API uint64_t om_id(const om_tensor *t); /* never reused; 0 for NULL */
 /* The name messages and traces use; interned copy. */
-OM_API void        om_set_name(om_tensor *t, const char *name);
+OM_API void om_set_name(om_tensor *t, const char *name);
 OM_API const char *om_name(const om_tensor *t); /* NULL when unnamed */
 
 /* ---- access ------------------------------------------------------------------------------ */
 
-/* First element of a contiguous tensor, for reading. NULL when t is NULL or strided (OM_ERR_STATE: use
- * om_contiguous), blocked (OM_ERR_LAYOUT), or traced (OM_ERR_TRACE DataDependent). Valid while t lives
- * and nobody writes to it. */
+/* First element of a contiguous tensor, for reading. NULL when t is NULL or strided (OM_ERR_STATE:
+ * use om_contiguous), blocked (OM_ERR_LAYOUT), or traced (OM_ERR_TRACE DataDependent). Valid while
+ * t lives and nobody writes to it. */
 OM_API const void *om_data(const om_tensor *t);
-/* The same for writing; counts as a write of the storage and gives it a private copy when its bytes are
- * shared. Valid until the next library call on this storage. */
+/* The same for writing; counts as a write of the storage and gives it a private copy when its bytes
+ * are shared. Valid until the next library call on this storage. */
 OM_API void *om_data_mut(om_tensor *t);
 /* The one element of a tensor of one element. NaN, 0 for NULL or failure. */
-OM_API float   om_item_f32(const om_tensor *t);
-OM_API double  om_item_f64(const om_tensor *t); /* any type, converted */
+OM_API float om_item_f32(const om_tensor *t);
+OM_API double om_item_f64(const om_tensor *t);  /* any type, converted */
 OM_API int64_t om_item_i64(const om_tensor *t); /* integer types and bool */
 /* Copies all elements, row-major, to dst of om_numel elements. */
 OM_API om_status om_copy_out(const om_tensor *t, void *dst, size_t bytes);
 /* t[index...] as double, and the write. index has om_rank entries, negative counts from the end. */
-OM_API double    om_get(const om_tensor *t, const int64_t *index);
+OM_API double om_get(const om_tensor *t, const int64_t *index);
 OM_API om_status om_set(om_tensor *t, const int64_t *index, double v);
 /* In place, only on tensors that do not need gradients (OM_ERR_STATE). */
 OM_API om_status om_fill_(om_tensor *t, double v);
@@ -129,8 +134,8 @@ OM_API om_status om_mul_scalar_(om_tensor *t, float s);
 
 /* ---- comparison and text ----------------------------------------------------------------- */
 
-/* |a - b| <= atol + rtol * |b| everywhere, NaN equal to NaN; false for other shapes or types, or when
- * an error is pending. */
+/* |a - b| <= atol + rtol * |b| everywhere, NaN equal to NaN; false for other shapes or types, or
+ * when an error is pending. */
 OM_API bool om_allclose(const om_tensor *a, const om_tensor *b, double rtol, double atol);
 /* The same bits, every NaN counted as the same. */
 OM_API bool om_bit_equal(const om_tensor *a, const om_tensor *b);
@@ -145,9 +150,9 @@ OM_API char *om_text_of(const om_tensor *t);
 /* Fails: OM_ERR_IO, OM_ERR_MALFORMED, OM_ERR_DTYPE, OM_ERR_LIMIT.      @scoped */
 OM_API om_tensor *om_npy_load(const char *path);
 OM_API om_tensor *om_npy_load_memory(const void *data, size_t bytes);
-OM_API om_status  om_npy_save(const om_tensor *t, const char *path); /* atomic */
+OM_API om_status om_npy_save(const om_tensor *t, const char *path); /* atomic */
 /* Free with om_bytes_free(data, bytes). */
-OM_API om_status  om_npy_save_memory(const om_tensor *t, void **data, size_t *bytes);
+OM_API om_status om_npy_save_memory(const om_tensor *t, void **data, size_t *bytes);
 
 /* ---- blocked layout ---------------------------------------------------------------------- */
 

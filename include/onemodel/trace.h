@@ -7,9 +7,9 @@
  *     om_trace_output(tr, "y", mlp_forward(&net, x));
  *     om_graph *g = om_trace_finish(tr);
  *
- * The model runs once on the example, computing real values. What a recording cannot hold truthfully
- * fails at the call that did it, with OM_ERR_TRACE and a kind; nothing is baked in silently. A tracer
- * belongs to the thread that began it.
+ * The model runs once on the example, computing real values. What a recording cannot hold
+ * truthfully fails at the call that did it, with OM_ERR_TRACE and a kind; nothing is baked in
+ * silently. A tracer belongs to the thread that began it.
  *
  * Needs: tensor.h, graph.h.
  */
@@ -27,9 +27,9 @@ extern "C" {
 typedef struct om_tracer om_tracer;
 
 typedef struct om_trace_opts {
-    uint32_t    struct_size;
-    bool        provenance; /* keep call sites so that om_graph_save_onnx may write them */
-    const char *name;       /* graph name; NULL: "onemodel"                              */
+    uint32_t struct_size;
+    bool provenance;  /* keep call sites so that om_graph_save_onnx may write them */
+    const char *name; /* graph name; NULL: "onemodel"                              */
 } om_trace_opts;
 
 /* Starts recording on this thread. Fails: OM_ERR_TRACE InvalidUsage (a tracer is active here),
@@ -45,12 +45,13 @@ OM_API om_tracer *om_trace_begin(const om_trace_opts *opts);
         }
 #endif
 /* Declares a graph input and returns the tensor to give to the model: a new one, with a copy of the
- * example (using the example itself is refused). Named axes are symbolic; their example sizes must be
- * at least 2, and distinct per name; the same name on two inputs is one symbol.    @scoped
+ * example (using the example itself is refused). Named axes are symbolic; their example sizes must
+ * be at least 2, and distinct per name; the same name on two inputs is one symbol.    @scoped
  * Fails: OM_ERR_TRACE InvalidUsage. */
 OM_API om_tensor *om_trace_input(om_tracer *tr, const char *name, om_tensor *example, int n_axes,
                                  const char *const *axes);
-/* Declares the allowed sizes of a symbol: lo <= size <= hi (hi 0: no bound), a multiple of multiple. */
+/* Declares the allowed sizes of a symbol: lo <= size <= hi (hi 0: no bound), a multiple of
+ * multiple. */
 OM_API om_status om_trace_axis_range(om_tracer *tr, const char *axis, int64_t lo, int64_t hi,
                                      int64_t multiple);
 /* Names a weight; without it a captured constant gets a generated name. */
@@ -63,12 +64,12 @@ OM_API om_status om_trace_output(om_tracer *tr, const char *name, om_tensor *t);
 OM_API om_graph *om_trace_finish(om_tracer *tr);
 /* Ends the tracer and drops what it recorded; the thread is as before begin. NULL is fine. */
 OM_API void om_trace_abort(om_tracer *tr);
-/* What the trace did, as text: inputs and axes, constants, unused inputs, pruned nodes, notes. "" for a
- * loaded graph. Owned by the graph; not saved. */
+/* What the trace did, as text: inputs and axes, constants, unused inputs, pruned nodes, notes. ""
+ * for a loaded graph. Owned by the graph; not saved. */
 OM_API const char *om_trace_report(const om_graph *g);
 
-/* Traces om_forward(m, .) on one input "x" to one output "y", parameters named, module in its current
- * mode.      @retained */
+/* Traces om_forward(m, .) on one input "x" to one output "y", parameters named, module in its
+ * current mode.      @retained */
 OM_API om_graph *om_nn_trace(om_module *m, om_tensor *example, int n_axes, const char *const *axes);
 
 #ifdef __cplusplus

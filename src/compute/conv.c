@@ -15,9 +15,10 @@
 #include "compute/split.h"
 #include "kernels/table.h"
 
-#define CACHE_FLOATS (64 * 1024) /* aim for the padded copy of a chunk: half a small second cache  \
-                                  */
-#define DW_CHANNELS 8            /* channels of a depthwise chunk */
+#define CACHE_FLOATS                                                                               \
+    (64 * 1024)       /* aim for the padded copy of a chunk: half a small second cache             \
+                       */
+#define DW_CHANNELS 8 /* channels of a depthwise chunk */
 
 typedef struct conv_plan {
     int64_t icg, ocg, taps, cb, pixels; /* pixels of an image                    */

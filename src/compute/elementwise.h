@@ -1,10 +1,10 @@
 /*
  * elementwise.h -- nodes that act on each element: unary, binary, comparison, logic, Where, Cast.
  *
- * Bits: AR-5 for the correctly rounded functions, AR-7.5 for each node, AR-9.1 for integers, AR-9.2 for
- * casts, AR-1.5 for Max, Min and Relu. Inputs of two- and three-operand functions have the output's
- * shape (broadcast axes have stride 0). Types: float32 throughout; float64, int64, int32 and uint8
- * where AR-9 gives a meaning (see omi_unary_supports, omi_binary_supports).
+ * Bits: AR-5 for the correctly rounded functions, AR-7.5 for each node, AR-9.1 for integers, AR-9.2
+ * for casts, AR-1.5 for Max, Min and Relu. Inputs of two- and three-operand functions have the
+ * output's shape (broadcast axes have stride 0). Types: float32 throughout; float64, int64, int32
+ * and uint8 where AR-9 gives a meaning (see omi_unary_supports, omi_binary_supports).
  */
 #ifndef OM_COMPUTE_ELEMENTWISE_H
 #define OM_COMPUTE_ELEMENTWISE_H
@@ -72,9 +72,9 @@ void omi_where(const om_view *c, const om_view *a, const om_view *b, const om_vi
 /* y = x converted, AR-9.2. */
 void omi_cast(const om_view *x, const om_view *y);
 
-/* Gradients (AR-11.2). s is what the record saved: y for EXP, SQRT, TANH, SIGMOID, RECIPROCAL, x for
- * the rest; g the incoming gradient; dx contiguous. The formula is that of docs/operators.md, rounded
- * step by step, left to right. */
+/* Gradients (AR-11.2). s is what the record saved: y for EXP, SQRT, TANH, SIGMOID, RECIPROCAL, x
+ * for the rest; g the incoming gradient; dx contiguous. The formula is that of docs/operators.md,
+ * rounded step by step, left to right. */
 bool omi_unary_saves_output(om_unary_kind k);
 void omi_unary_grad(om_unary_kind k, const om_view *s, const om_view *g, const om_view *dx);
 /* dx = lo <= x <= hi ? g : 0. */
@@ -85,8 +85,8 @@ void omi_clip_grad(const om_view *x, const void *lo, const void *hi, const om_vi
 void omi_maxmin_grad(bool max, const om_view *a, const om_view *b, const om_view *g,
                      const om_view *da, const om_view *db);
 
-/* Dropout (AR-12.5): y[i] = keep(i) ? x[i] * scale : +0, keep from Philox (seed, stream, block) and the
- * row-major index. The gradient is the same call on g. */
+/* Dropout (AR-12.5): y[i] = keep(i) ? x[i] * scale : +0, keep from Philox (seed, stream, block) and
+ * the row-major index. The gradient is the same call on g. */
 void omi_dropout(const om_view *x, float p, uint64_t seed, uint64_t stream, uint64_t block,
                  const om_view *y);
 

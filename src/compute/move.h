@@ -1,18 +1,19 @@
 /*
- * move.h -- nodes that move elements without arithmetic, and the adds that undo them (AR-7.5 "copies
- * bits", AR-11.2 index gradients). Any element type, by size, unless said.
+ * move.h -- nodes that move elements without arithmetic, and the adds that undo them (AR-7.5
+ * "copies bits", AR-11.2 index gradients). Any element type, by size, unless said.
  */
 #ifndef OM_COMPUTE_MOVE_H
 #define OM_COMPUTE_MOVE_H
 
 #include "compute/view.h"
 
-/* y = x, same shape, any strides on both sides: Transpose, Slice, Expand, Concat parts, Contiguous. */
+/* y = x, same shape, any strides on both sides: Transpose, Slice, Expand, Concat parts, Contiguous.
+ */
 void omi_copy(const om_view *x, const om_view *y);
 /* Every element of y (any strides) = *value, one element of y's type. */
 void omi_fill(const om_view *y, const void *value);
 /* One element of type t from or to float64, by the casts of AR-9.2. */
-void   omi_element_from_double(double v, om_dtype t, void *element);
+void omi_element_from_double(double v, om_dtype t, void *element);
 double omi_element_to_double(const void *element, om_dtype t);
 /* y[i] = start + i*step; contiguous; int64, int32, float32. start and step have y's type. */
 void omi_range(const om_view *y, const void *start, const void *step);
@@ -35,8 +36,8 @@ void omi_accumulate(const om_view *x, const om_view *y);
 /* TopK along axis: values like x, indices int64, both contiguous with k on the axis. NaN greatest,
  * ties to the lower index. */
 size_t omi_topk_workspace(const om_view *x, int axis, int workers);
-void   omi_topk(const om_view *x, int axis, int64_t k, bool largest, const om_view *values,
-                const om_view *indices, void *ws);
+void omi_topk(const om_view *x, int axis, int64_t k, bool largest, const om_view *values,
+              const om_view *indices, void *ws);
 
 /* Pad, ONNX constant mode with pads >= 0: y[before + i] = x[i], the rest *value. */
 void omi_pad_constant(const om_view *x, const int64_t *before, const void *value, const om_view *y);

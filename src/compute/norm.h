@@ -9,23 +9,24 @@
 
 /* x, y: [rows, n] contiguous float32. w, b: [n] or NULL (the step is then absent). */
 typedef struct om_layernorm_args {
-    int64_t      rows, n;
+    int64_t rows, n;
     const float *x, *w, *b;
-    float        eps;
-    float       *y;
+    float eps;
+    float *y;
 } om_layernorm_args;
 void omi_layernorm(const om_layernorm_args *a);
 
 /* dx [rows, n], dw [n], db [n]; any may be NULL. dw and db: f(sum64) over rows. */
 typedef struct om_layernorm_grad_args {
-    int64_t      rows, n;
+    int64_t rows, n;
     const float *x, *w, *g;
-    float        eps;
-    float       *dx, *dw, *db;
+    float eps;
+    float *dx, *dw, *db;
 } om_layernorm_grad_args;
 void omi_layernorm_grad(const om_layernorm_grad_args *a);
 
-/* x, y: [n, c, inner] contiguous. s, t: [c], from omi_batchnorm_fold. y = x*s + t, two roundings. */
+/* x, y: [n, c, inner] contiguous. s, t: [c], from omi_batchnorm_fold. y = x*s + t, two roundings.
+ */
 void omi_batchnorm_fold(int64_t c, const float *w, const float *b, const float *mean,
                         const float *var, float eps, float *s, float *t);
 void omi_batchnorm_apply(int64_t n, int64_t c, int64_t inner, const float *x, const float *s,

@@ -1,15 +1,16 @@
 /*
  * view.h -- a strided block of elements: what eager tensors and session steps hand to compute/.
  *
- * compute/ holds the numeric meaning of every ONNX node we write, over views, with threads. The eager
- * operators and the session's steps both call it and nothing else does arithmetic, so "eager equals
- * Exact bit for bit" (TD-19, AR-7.1) is true by construction. Below it, kernels/ has the inner loops
- * per instruction set.
+ * compute/ holds the numeric meaning of every ONNX node we write, over views, with threads. The
+ * eager operators and the session's steps both call it and nothing else does arithmetic, so "eager
+ * equals Exact bit for bit" (TD-19, AR-7.1) is true by construction. Below it, kernels/ has the
+ * inner loops per instruction set.
  *
- * Contract of every function in compute/: shapes were checked by the caller, data pointers are valid,
- * outputs do not overlap inputs unless the function says so; nothing allocates or fails; workspace is
- * given, its size told by the function's *_workspace twin for a number of workers. Strides are in
- * elements, may be 0 (broadcast) or negative on inputs. Outputs are contiguous unless said otherwise.
+ * Contract of every function in compute/: shapes were checked by the caller, data pointers are
+ * valid, outputs do not overlap inputs unless the function says so; nothing allocates or fails;
+ * workspace is given, its size told by the function's *_workspace twin for a number of workers.
+ * Strides are in elements, may be 0 (broadcast) or negative on inputs. Outputs are contiguous
+ * unless said otherwise.
  *
  * Needs: base.  Used by: compute, ops, graphops, runtime.
  */
@@ -20,10 +21,10 @@
 #include "onemodel/base.h"
 
 typedef struct om_view {
-    void    *data;
+    void *data;
     om_dtype dtype;
-    int32_t  rank;
-    int64_t  shape[OM_MAX_RANK], strides[OM_MAX_RANK];
+    int32_t rank;
+    int64_t shape[OM_MAX_RANK], strides[OM_MAX_RANK];
 } om_view;
 
 OM_INLINE int64_t omi_view_numel(const om_view *v) {
@@ -55,7 +56,7 @@ OM_INLINE bool omi_view_contiguous(const om_view *v) {
  * The caller has checked that it fits. */
 OM_INLINE om_view omi_view_broadcast(const om_view *v, int rank, const int64_t *shape) {
     om_view r = {.data = v->data, .dtype = v->dtype, .rank = rank};
-    int     d = rank - v->rank;
+    int d     = rank - v->rank;
     for (int i = 0; i < rank; i++) {
         r.shape[i]   = shape[i];
         r.strides[i] = i < d || v->shape[i - d] == 1 ? 0 : v->strides[i - d];

@@ -51,7 +51,8 @@ typedef struct om_gemmx_args {
 /* AR-4.1: lanes and block length of every sum; part of the definition, not of the machine. */
 #define OM_SUM_LANES 16
 #define OM_SUM_BLOCK 4096
-/* Columns a pass down columns takes at once: acc[OM_SUM_LANES][OM_COL_TILE] stays in the L1 cache. */
+/* Columns a pass down columns takes at once: acc[OM_SUM_LANES][OM_COL_TILE] stays in the L1 cache.
+ */
 #define OM_COL_TILE 32
 
 /* ---- conv/: AR-3 ----------------------------------------------------------------------------- */

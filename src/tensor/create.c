@@ -110,7 +110,7 @@ om_tensor *om_arange(int64_t start, int64_t end, int64_t step) {
     // Differences are taken modulo 2^64, where they are right for any two int64.
     uint64_t span = step > 0 ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end;
     uint64_t each = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
-    bool     none = step > 0 ? end <= start : end >= start;
+    bool none     = step > 0 ? end <= start : end >= start;
     uint64_t n    = none ? 0 : (span - 1) / each + 1;
     if (n > INT64_MAX / 16)
         OM_FAIL_NULL(OM_ERR_SHAPE, "the range has more elements than can be addressed");

@@ -17,7 +17,6 @@
 #include "compute/view.h"
 #include "onemodel/tensor.h"
 
-
 typedef struct om_record om_record; /* autograd/record.h */
 
 /* The gradient of a leaf; a slot of its own, so that most tensors pay a pointer. */
