@@ -65,11 +65,11 @@ typedef enum om_trace_kind {
 
 /* One failure. Plain data: nothing in it needs freeing, and raising it allocates nothing. */
 typedef struct om_error {
-    om_status     status;
-    om_trace_kind trace_kind;   /* OM_TRACE_NONE unless status is OM_ERR_TRACE                 */
-    char          where[128];   /* running module and call: "enc.3.attn: om_matmul"            */
-    char          message[400]; /* one line, with the operands and their shapes                */
-    char          site[160];    /* file:line where known, else "prog+0x1a2f", else ""          */
+    om_status status;
+    om_trace_kind trace_kind; /* OM_TRACE_NONE unless status is OM_ERR_TRACE                 */
+    char where[128];          /* running module and call: "enc.3.attn: om_matmul"            */
+    char message[400];        /* one line, with the operands and their shapes                */
+    char site[160];           /* file:line where known, else "prog+0x1a2f", else ""          */
 } om_error;
 
 /* Moves the pending error into *out (may be NULL) and clears the slot. Returns its status, OM_OK
@@ -114,7 +114,8 @@ OM_API void om_memory(om_memory_stats *out);
 OM_API void om_memory_reset_peak(void);
 /* Caps the bytes the library may hold; an allocation beyond fails with OM_ERR_NOMEM. 0: no cap. */
 OM_API void om_set_memory_limit(int64_t bytes);
-/* Gives back what this thread caches for speed (freed tensor and storage headers, small buffers). */
+/* Gives back what this thread caches for speed (freed tensor and storage headers, small buffers).
+ */
 OM_API void om_trim(void);
 
 /* ---- threads and the machine ------------------------------------------------------------ */
@@ -122,7 +123,7 @@ OM_API void om_trim(void);
 /* Number of threads that share one operator, the caller included. 0: one per processor. No run may
  * be active. Results never depend on it. */
 OM_API om_status om_set_threads(int n);
-OM_API int       om_threads(void);
+OM_API int om_threads(void);
 /* Replaces the library's thread pool: fn must call body(arg, i) once for each i in [0, n_chunks),
  * in any order and on any threads, and return when all are done. NULL restores the pool. */
 typedef void (*om_parallel_for_fn)(void *ctx, int64_t n_chunks, void (*body)(void *arg, int64_t i),
@@ -132,8 +133,8 @@ OM_API void om_set_parallel_for(om_parallel_for_fn fn, void *ctx);
 typedef enum om_isa { OM_ISA_SCALAR = 0, OM_ISA_AVX2 = 1, OM_ISA_AVX512 = 2 } om_isa;
 /* Caps the instruction set that kernels use. Before the first kernel runs, else OM_ERR_STATE; a cap
  * above what the machine has is OM_ERR_UNSUPPORTED. Results never depend on it. */
-OM_API om_status   om_set_isa(om_isa isa);
-OM_API om_isa      om_get_isa(void);
+OM_API om_status om_set_isa(om_isa isa);
+OM_API om_isa om_get_isa(void);
 OM_API const char *om_isa_name(om_isa isa);
 /* Reads ONEMODEL_THREADS, ONEMODEL_ISA and ONEMODEL_MEMORY_LIMIT. The library itself reads no
  * environment unless this is called. */
@@ -182,7 +183,7 @@ typedef enum om_dtype {
     OM_F64        = 11
 } om_dtype;
 /* Bytes of one element; 0 for a type this library does not compute with. */
-OM_API size_t      om_dtype_size(om_dtype t);
+OM_API size_t om_dtype_size(om_dtype t);
 OM_API const char *om_dtype_name(om_dtype t); /* "float32" */
 
 #define OM_MAX_RANK 8
@@ -190,10 +191,11 @@ OM_API const char *om_dtype_name(om_dtype t); /* "float32" */
 #ifndef __cplusplus
 /* OM_DIMS(2, 3) expands to the two arguments (rank, dims) that functions with a size list take. */
 #    define OM_DIMS(...)                                                                           \
-        (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+        (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) {             \
+            __VA_ARGS__                                                                            \
+        }
 /* OM_OPTS(conv2d, .stride = {2, 2}) is a pointer to an option struct with the rest zero. */
-#    define OM_OPTS(op, ...)                                                                       \
-        (&(om_##op##_opts){.struct_size = sizeof(om_##op##_opts), __VA_ARGS__})
+#    define OM_OPTS(op, ...) (&(om_##op##_opts){.struct_size = sizeof(om_##op##_opts), __VA_ARGS__})
 #endif
 
 #ifdef __cplusplus
