@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Writes docs/benchmarks.md: products, convolutions and eager calls beside torch and ONNX Runtime.
+
+    python3 bench/run.py BUILD [--rounds 5]     BUILD: a release build with -DOM_TESTS=ON
+
+Everything is measured in turn in one run and judged as a ratio: machines are noisy. Peers that are not installed are
+left out. The C++ peer of eager.c is compiled against the installed torch.
+"""
+import argparse
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+def tables(build, rounds):
+    with tempfile.TemporaryDirectory() as d:
+        tsv = pathlib.Path(d) / "t.tsv"
+        subprocess.run([sys.executable, HERE / "gemm.py", build / "bench/bench_gemm", "--what", "square,linear,conv",
+                        "--rounds", str(rounds), "--tsv", tsv], check=True, stdout=sys.stderr)
+        return [line.split("\t") for line in tsv.read_text().splitlines()]
+
+
+def torch_peer(folder):
+    try:
+        import torch
+        from torch.utils import cpp_extension
+    except ImportError:
+        return None
+    lib = pathlib.Path(torch.__file__).parent / "lib"
+    out = pathlib.Path(folder) / "eager_torch"
+    include = [f"-I{p}" for p in cpp_extension.include_paths()]
+    r = subprocess.run(["g++", "-O2", "-std=c++20", "-w", *include, HERE / "eager_torch.cpp", f"-L{lib}", "-ltorch",
+                        "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{lib}", "-o", out], capture_output=True, text=True)
+    if r.returncode:
+        print(r.stderr[-800:], file=sys.stderr)
+        return None
+    return out
+
+
+def eager(build, rounds):
+    """name -> (ours ns, libtorch ns or None), medians of interleaved runs."""
+    with tempfile.TemporaryDirectory() as d:
+        programs = {"ours": build / "bench/bench_eager", "torch": torch_peer(d)}
+        times = {}
+        for _ in range(rounds):
+            for who, path in programs.items():
+                if path:
+                    for line in subprocess.run([path], capture_output=True, text=True, check=True).stdout.splitlines():
+                        name, ns = line.split()
+                        times.setdefault((name, who), []).append(float(ns))
+        names = dict.fromkeys(n for n, _ in times)
+        return {n: tuple(statistics.median(times[n, w]) if (n, w) in times else None for w in ("ours", "torch")) for n in names}
+
+
+def row(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("build", type=pathlib.Path)
+    p.add_argument("--rounds", type=int, default=5)
+    a = p.parse_args()
+    build = a.build.resolve()
+    cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
+    version = subprocess.run([build / "onemodel", "version"], capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    rows = tables(build, a.rounds)
+    calls = eager(build, a.rounds)
+    out = ["# Benchmarks", "",
+           f"Written by `python3 bench/run.py`; {cpu}, {version}, commit {commit}, {a.rounds} rounds in turn, one thread, CPU time "
+           "of that thread, best of all rounds. Exact arithmetic throughout: we have no faster one for products. A ratio above 1 means "
+           "that OneModel is faster. torch.mm packs its weight in every call; ONNX Runtime and our sessions have it packed.", "",
+           row(rows[0]), row(["---"] * len(rows[0]))]
+    out += [row(r) for r in rows[1:]]
+    slow = [r[0] for r in rows[1:] if len(r) > 3 and r[3] and float(r[3]) < 0.85]
+    out += ["", "Rows below 0.85 of torch: " + (", ".join(slow) if slow else "none") + "."]
+    out += ["", "## One untraced call on 4 elements", "", "Nanoseconds, median; ours includes the end of the scope that frees the result.", "",
+            row(["call", "onemodel", "libtorch", "share"]), row(["---"] * 4)]
+    for name, (ours, theirs) in calls.items():
+        out.append(row([name, f"{ours:.0f}", f"{theirs:.0f}" if theirs else "", f"{ours / theirs:.2f}" if theirs else ""]))
+    (ROOT / "docs/benchmarks.md").write_text("\n".join(out) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
