@@ -15,6 +15,8 @@ write_basic_package_version_file(OneModelConfigVersion.cmake COMPATIBILITY SameM
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/OneModelConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/OneModelConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/OneModel)
+# Relative to the file itself, so that `cmake --install --prefix` may choose another place.
+file(RELATIVE_PATH OM_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/onemodel.pc.in onemodel.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/onemodel.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
