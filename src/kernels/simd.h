@@ -46,6 +46,14 @@
 #    define OM_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* Keeps the loop that follows as it stands. clang would unroll the loop over k of a tile and put
+ * accumulators on the stack. */
+#if defined(__clang__)
+#    define OM_KEEP_LOOP _Pragma("clang loop unroll(disable)")
+#else
+#    define OM_KEEP_LOOP
+#endif
+
 /* First statement of every entry: counts the call for its column in test builds. */
 #if OM_WIDE16
 #    define OM_COUNT_CALL() omi_kernel_count(OM_SIMD_COL)

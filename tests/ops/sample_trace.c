@@ -81,7 +81,7 @@ static om_graph *traced(const passage *p) {
     }
     need(p, n == p->n_out && to[0], "the call, traced");
     for (int k = 0; k < n; k++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "y%d", k);
         if (om_trace_output(tr, name, to[k]) == OM_OK) continue;
         // Of fixed shapes only (sizes 0 and 1 cannot be named): a constant, and refused as an

@@ -107,7 +107,7 @@ OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const flo
     }
     OM_UNROLL for (int i = 0; i < mr; i++) /* to L2: in L1 they would thrash when ldc is 2^n */
         __builtin_prefetch(c + i * ldc, 0, 2);
-    for (int64_t k = 0; k < kc; k++) {
+    OM_KEEP_LOOP for (int64_t k = 0; k < kc; k++) {
         vf bv[NPM * VP];
         OM_UNROLL for (int v = 0; v < nv; v++) bv[v] = vload((v / VP ? b1 : b) + v % VP * W);
         OM_UNROLL for (int i = 0; i < mr; i++) {
@@ -131,7 +131,7 @@ OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ar
     OM_UNROLL for (int i = 0; i < mr; i++) {
         OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vset1(0.0f);
     }
-    for (int64_t k = 0; k < kc; k++) {
+    OM_KEEP_LOOP for (int64_t k = 0; k < kc; k++) {
         vf bv[UPM * VP];
         OM_UNROLL for (int v = 0; v < nv; v++) bv[v] = vload(b + v / VP * bps + v % VP * W);
         if (mr * np < MRM * NPM) { /* few rows: bound by the stream of b */
