@@ -49,7 +49,7 @@ static bool reads_shapes_only(const passage *p) {
 /* Input k as a graph input. A symbol has one size, so sizes of at least two name their symbol. */
 static om_tensor *declare(om_tracer *tr, const passage *p, int k) {
     const char *axes[OM_MAX_RANK] = {NULL};
-    char symbols[OM_MAX_RANK][24], name[8];
+    char symbols[OM_MAX_RANK][24], name[16];
     const om_tensor *t = p->in[k];
     snprintf(name, sizeof name, "x%d", k);
     for (int i = 0; reads_shapes_only(p) && i < t->rank; i++) {

@@ -78,7 +78,7 @@ static void read_port(port *p, char *line) {
 }
 
 static void set_attribute(om_graph *g, int32_t n, const char *line) {
-    char kind[8], name[32];
+    char kind[16], name[32];
     int at = 0;
     sscanf(line, "%7s %31s %n", kind, name, &at);
     const char *rest = line + at;
