@@ -110,7 +110,12 @@ om_status omi_check_dims(int rank, const int64_t *dims, int64_t *numel) {
         if (dims[i] < 0)
             return omi_fail(OM_ERR_SHAPE, "axis %d has size %lld; sizes are 0 or more", i,
                             (long long)dims[i]);
-    if (!omi_product(dims, rank, numel) || *numel > INT64_MAX / 16) {
+    // Sizes beside a 0 are bounded too: strides and loops multiply them before they meet it.
+    int64_t sizes = 1;
+    bool fits     = omi_product(dims, rank, numel);
+    for (int i = 0; i < rank; i++)
+        fits &= omi_mul_i64(sizes, dims[i] ? dims[i] : 1, &sizes);
+    if (!fits || sizes > INT64_MAX / 16) {
         char text[160];
         return omi_fail(OM_ERR_SHAPE, "the shape %s has more elements than can be addressed",
                         omi_shape_text(text, sizeof text, rank, dims));

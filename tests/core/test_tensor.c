@@ -104,6 +104,8 @@ static void test_creation(void **state) {
     check_error(OM_ERR_SHAPE, "rank 9");
     assert_null(om_zeros(OM_F32, OM_DIMS(INT64_MAX, 2)));
     check_error(OM_ERR_SHAPE, "addressed");
+    assert_null(om_zeros(OM_F32, OM_DIMS(0, INT64_MAX / 2, 4))); // strides would overflow
+    check_error(OM_ERR_SHAPE, "addressed");
     assert_null(om_zeros((om_dtype)10, OM_DIMS(1)));
     check_error(OM_ERR_DTYPE, "10");
     assert_true(om_item_f64(om_full(300, OM_U8, 0, NULL)) == 255); // casts saturate
