@@ -62,7 +62,7 @@ for g in $wanted; do
     # shellcheck disable=SC2046
     set -- $(awk -f scripts/count_tests.awk "$log")
     passed=$1 failed=$2 skipped=$3
-    if [ "$passed" -lt "$floor" ] && [ "$failed" -eq 0 ] && [ -z "${OM_NO_FLOOR:-}" ]; then
+    if [ "$passed" -lt "$floor" ] && [ "$failed" -eq 0 ] && [ -n "${CI:-}" ] && [ -z "${OM_NO_FLOOR:-}" ]; then
         om_say "$g: $passed cases passed, the floor is $floor: tests have gone missing"
         failed=$((failed + 1))
     fi
