@@ -41,7 +41,7 @@
 #if defined(OM_SIMD_WIDE16)
 #    define OM_UNROLL /* its lanes are loops already: unrolling only costs compile time */
 #elif defined(__clang__)
-#    define OM_UNROLL _Pragma("unroll")
+#    define OM_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #    define OM_UNROLL _Pragma("GCC unroll 16")
 #endif

@@ -281,8 +281,9 @@ OM_INLINE void gather_tile(const om_conv_pack_args *a, const float *w, int mr, i
                            float *o) {
     for (int64_t c = 0; c < chans; c++)
         for (int64_t k = 0; k < a->taps; k++, o += mr) {
-            const float *s                              = w + c * a->chan_step + a->tap[k];
-            OM_UNROLL for (int i = 0; i < mr; i++) o[i] = s[i * a->row_step];
+            const float *s = w + c * a->chan_step + a->tap[k];
+            for (int i = 0; i < mr; i++)
+                o[i] = s[i * a->row_step];
         }
 }
 
