@@ -10,8 +10,11 @@ if [ "${1:-}" = --list ]; then
     grep -v '^#' tests/groups.txt
     exit 0
 fi
+if [ "${1:-}" = long ]; then
+    shift
+    exec sh scripts/run_long.sh "$@"
+fi
 wanted=${*:-$groups}
-[ "$wanted" != long ] || exec sh scripts/run_long.sh
 for g in $wanted; do
     printf '%s\n' "$groups" | grep -qx "$g" || { om_say "no group '$g'; ./test --list shows them" >&2; exit 2; }
 done

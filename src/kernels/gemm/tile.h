@@ -30,11 +30,12 @@
 #    define UPM 1
 #endif
 #define UMAX 6 /* most rows of the tiles for few rows, which read a in place */
+#define RMAX (MRM > UMAX ? MRM : UMAX)
 
 typedef void (*om_tile)(int64_t kc, const float *a, int64_t ars, const float *b, int64_t bps,
                         float *c, int64_t ldc, int into);
 
-OM_INLINE void tile_store(int mr, int nv, vf acc[MRM][UPM * VP], float *c, int64_t ldc, int into) {
+OM_INLINE void tile_store(int mr, int nv, vf acc[RMAX][UPM * VP], float *c, int64_t ldc, int into) {
     if (into) {
         OM_UNROLL for (int i = 0; i < mr; i++) {
             OM_UNROLL for (int v = 0; v < nv; v++) {
@@ -99,7 +100,7 @@ OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ar
 /* a packed [kc][mr], b packed */
 OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const float *b, int64_t bps,
                            float *c, int64_t ldc, int into) {
-    vf acc[MRM][UPM * VP];
+    vf acc[RMAX][UPM * VP];
     const int nv    = np * VP;
     const float *b1 = b + bps;
     OM_UNROLL for (int i = 0; i < mr; i++) {
@@ -124,7 +125,7 @@ OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const flo
 /* rows of a at ars, contiguous along k */
 OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ars, const float *b,
                           int64_t bps, float *c, int64_t ldc, int into) {
-    vf acc[MRM][UPM * VP];
+    vf acc[RMAX][UPM * VP];
     const int nv = np * VP;
     /* three rows share a base, so that few address registers are needed */
     const float *r[5] = {a, a + 3 * ars, a + 6 * ars, a + 9 * ars, a + 12 * ars};
@@ -234,7 +235,7 @@ OM_INLINE void run_tile(om_tile f, int mr, int np, int64_t kc, const float *a, i
         f(kc, a, ars, b, bps, c, ldc, into);
         return;
     }
-    float t[MRM > UMAX ? MRM * UPM * 16 : UMAX * UPM * 16] __attribute__((aligned(64)));
+    float t[RMAX * UPM * 16] __attribute__((aligned(64)));
     f(kc, a, ars, b, bps, t, np * 16, 0);
     for (int i = 0; i < mr; i++)
         for (int64_t j = 0; j < cols; j++) {
