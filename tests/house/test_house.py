@@ -100,6 +100,9 @@ def no_machine_paths():
     # Assembled, so that this file does not find itself.
     words = ["/wo" + "rk/", "/ro" + "ot/", ".lib" + "rary"]
     bad = []
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        case("no machine paths", None, "not a git checkout")
+        return
     for f in run("git", "-C", ROOT, "ls-files").stdout.split():
         try:
             text = (ROOT / f).read_text()
