@@ -221,17 +221,6 @@ void omi_free_aligned(void *p, size_t size) {
     give(p, size, 1);
 }
 
-char *omi_strdup(const char *s) {
-    size_t n = strlen(s) + 1;
-    char *p  = omi_alloc(n);
-    if (p) memcpy(p, s, n);
-    return p;
-}
-
-void omi_strfree(char *s) {
-    if (s) omi_free(s, strlen(s) + 1);
-}
-
 /* ---- interned strings: a chained table under a lock, outside the counted memory ------------ */
 
 typedef struct word {

@@ -1,6 +1,6 @@
 /*
  * norm.h -- LayerNormalization and BatchNormalization (AR-4.3, AR-8) and their gradients (AR-11.2:
- * float64 inside, one final rounding).
+ * float64 inside, one final rounding; with running statistics, which are constants, float32 steps).
  */
 #ifndef OM_COMPUTE_NORM_H
 #define OM_COMPUTE_NORM_H

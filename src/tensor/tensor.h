@@ -34,8 +34,8 @@ typedef struct om_storage {
     om_buffer *buf;
 } om_storage;
 
-enum { OM_T_GRAD = 1, OM_T_CONST_NAME = 2 }; /* om_tensor.flags  */
-enum { OM_STRIDED = 0, OM_NCHW16C = 1 };     /* om_tensor.layout */
+enum { OM_T_GRAD = 1 };                  /* om_tensor.flags: a leaf that learns */
+enum { OM_STRIDED = 0, OM_NCHW16C = 1 }; /* om_tensor.layout */
 
 struct om_tensor {
     _Atomic uint32_t refs;
