@@ -3,7 +3,7 @@
 # was stopped goes on where it was; a new commit starts anew. A row per step goes to docs/evidence.md.
 #   ./test long            all steps       ./test long STEP...    some of them
 # Steps: unary-COLUMN (2^32 inputs of each correctly rounded function), qemu-aarch64, qemu-riscv64 (the golden hashes
-# on another architecture), chroot (both commands in a bare Debian 12; needs root and debootstrap).
+# on another architecture), mutants (one-line faults, each of which must be noticed), chroot (both commands in a bare Debian 12; needs root and debootstrap).
 set -eu
 . scripts/bootstrap.sh
 om_bootstrap test
@@ -61,12 +61,17 @@ emulate() ( # emulate ARCH: the golden hashes in an emulator
     "$run" "build/$1/tests/whole/hashes"
 )
 
+mutants() ( # every patch of tests/mutants must be noticed by the test that it names
+    command -v python3 >/dev/null && command -v patch >/dev/null || skip "needs python3 and patch"
+    python3 tests/mutants/run.py --table "$marks/mutants.md"
+)
+
 chroot_run() ( # both commands as a newcomer has them
     [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || skip "needs root and debootstrap"
     sh scripts/chroot_run.sh
 )
 
-steps=${*:-unary-scalar unary-avx2 unary-avx512 qemu-aarch64 qemu-riscv64 chroot}
+steps=${*:-unary-scalar unary-avx2 unary-avx512 qemu-aarch64 qemu-riscv64 mutants chroot}
 for s in $steps; do
     case $s in
     unary-*)
@@ -78,6 +83,7 @@ for s in $steps; do
         fi
         ;;
     qemu-*) step "$s" emulate "${s#qemu-}" ;;
+    mutants) step mutants mutants ;;
     chroot) step "$s" chroot_run ;;
     *) om_say "no step '$s'" >&2; exit 2 ;;
     esac
