@@ -233,9 +233,22 @@ size_t omi_conv2d_workspace(const om_conv2d_geom *g, bool packed, int workers) {
     return (size_t)((packed ? 0 : p.packed) + p.own * workers) * sizeof(float) + OM_ALIGN;
 }
 
+/* A sum over no channels is +0, and then the bias: kernels begin with a first channel. */
+static void no_channels(const om_conv2d_args *a) {
+    const om_conv2d_geom *g = &a->g;
+    float *y                = a->y;
+    for (int64_t row = 0; row < g->n * g->oc; row++)
+        for (int64_t i = 0; i < g->oh * g->ow; i++)
+            *y++ = a->bias ? 0.0f + a->bias[row % g->oc] : 0.0f;
+}
+
 void omi_conv2d(const om_conv2d_args *a, void *ws, int workers) {
     const om_conv2d_geom *g = &a->g;
     if (g->n * g->oc * g->oh * g->ow == 0) return;
+    if (g->c == 0) {
+        no_channels(a);
+        return;
+    }
     conv_plan p = conv_plan_of(g, workers);
     float *base = (float *)(void *)((char *)ws + (-(uintptr_t)ws & (OM_ALIGN - 1)));
     conv_run r  = {.a = a, .p = &p, .kern = omi_kernels(), .w = a->w_packed, .own = base};

@@ -202,6 +202,22 @@ static void unread_operands_may_change(void **state) {
     om_scope_end(s);
 }
 
+static void no_channels_give_the_bias(void **state) {
+    (void)state;
+    float *dirty =
+        om_data_mut(om_full(7, OM_F32, OM_DIMS(2, 3, 4, 4))); // freed, and given out again
+    (void)dirty;
+    om_scope_drain();
+    om_tensor *b = om_from((float[]){1.5f, -2.0f, -0.0f}, OM_F32, OM_DIMS(3));
+    for (int with = 0; with < 2; with++) {
+        om_tensor *y = om_conv2d(om_zeros(OM_F32, OM_DIMS(2, 0, 5, 5)),
+                                 om_zeros(OM_F32, OM_DIMS(3, 0, 2, 2)), with ? b : NULL, NULL);
+        om_tensor *w = with ? om_reshape(om_add_scalar(b, 0), OM_DIMS(1, 3, 1, 1))
+                            : om_zeros(OM_F32, OM_DIMS(1, 3, 1, 1));
+        assert_true(om_bit_equal(y, om_contiguous(om_expand(w, OM_DIMS(2, 3, 4, 4)))));
+    }
+}
+
 static void options_of_an_older_caller(void **state) {
     (void)state;
     om_scope s   = om_scope_begin();
@@ -218,9 +234,8 @@ static void options_of_an_older_caller(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OM_TEST(random_geometries),
-        OM_TEST(packed_weights_follow_the_weight),
-        OM_TEST(unread_operands_may_change),
+        OM_TEST(random_geometries),          OM_TEST(packed_weights_follow_the_weight),
+        OM_TEST(unread_operands_may_change), OM_TEST(no_channels_give_the_bias),
         OM_TEST(options_of_an_older_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
