@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <vector>
 
-template <class F> static void row(const char *name, F call) {
-    constexpr int rounds = 41, calls = 20000;
+template <class F> static void row(const char *name, F call, int calls = 20000) {
+    constexpr int rounds = 41;
     std::vector<double> ns;
     for (int k = 0; k < rounds; k++) {
         auto t = std::chrono::steady_clock::now();
@@ -27,4 +27,6 @@ int main() {
     row("matmul", [&] { auto y = torch::matmul(m, w); });
     row("reshape", [&] { auto y = a.reshape({2, 2}); });
     row("sum", [&] { auto y = a.sum(); });
+    auto x = torch::rand({1, 784}), layer = torch::rand({256, 784}), bias = torch::rand({256});
+    row("linear_1x784x256", [&] { auto y = torch::linear(x, layer, bias); }, 200);
 }

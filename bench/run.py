@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/benchmarks.md: products, convolutions and eager calls beside torch and ONNX Runtime.
+"""Writes docs/benchmarks.md: products, networks, nodes, training steps and eager calls beside torch and ONNX Runtime.
 
     python3 bench/run.py BUILD [--rounds 5]     BUILD: a release build with -DOM_TESTS=ON
 
@@ -7,12 +7,16 @@ Everything is measured in turn in one run and judged as a ratio: machines are no
 left out. The C++ peer of eager.c is compiled against the installed torch.
 """
 import argparse
+import os
 import pathlib
 import platform
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import sessions
+import train
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -58,6 +62,17 @@ def eager(build, rounds):
         return {n: tuple(statistics.median(times[n, w]) if (n, w) in times else None for w in ("ours", "torch")) for n in names}
 
 
+GOALS = {"mlp b1": None, "lenet b1": 0.9, "lenet b64": 0.9, "mobilenetv2 b1 with BN": 0.8, "squeezenet b1": 0.75,
+         "100 nodes MatMul 4x4": 5, "MLP 784-512-512-10, b64": 1.9, "LeNet, b64": 1.25, "CNN with BN, b64": 1.15,
+         "transformer block, 8x64x128": 1.1}
+
+
+def missed(rows):
+    """The rows of a table whose last ratio is below its goal, as text."""
+    out = [f"{r[0]} {r[-1]} (goal {GOALS[r[0]]})" for r in rows[1:] if GOALS.get(r[0]) and r[-1] and float(r[-1]) < GOALS[r[0]]]
+    return "Below the goal: " + ("; ".join(out) if out else "none") + "."
+
+
 def row(cells):
     return "| " + " | ".join(cells) + " |"
 
@@ -68,11 +83,15 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     a = p.parse_args()
     build = a.build.resolve()
+    if hasattr(os, "sched_setaffinity"):  # all on one core, so that they meet the same noise
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
     version = subprocess.run([build / "onemodel", "version"], capture_output=True, text=True).stdout.strip()
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     rows = tables(build, a.rounds)
     calls = eager(build, a.rounds)
+    runs = sessions.table(build / "bench/bench_session", a.rounds)
+    steps = train.table(build / "bench/bench_train", a.rounds)
     out = ["# Benchmarks", "",
            f"Written by `python3 bench/run.py`; {cpu}, {version}, commit {commit}, {a.rounds} rounds in turn, one thread, CPU time "
            "of that thread, best of all rounds. Exact arithmetic throughout: we have no faster one for products. A ratio above 1 means "
@@ -81,10 +100,14 @@ def main():
     out += [row(r) for r in rows[1:]]
     slow = [r[0] for r in rows[1:] if len(r) > 3 and r[3] and float(r[3]) < 0.85]
     out += ["", "Rows below 0.85 of torch: " + (", ".join(slow) if slow else "none") + "."]
-    out += ["", "## One untraced call on 4 elements", "", "Nanoseconds, median; ours includes the end of the scope that frees the result.", "",
+    out += ["", "## One untraced call on 4 elements and one row", "", "Nanoseconds, median; ours includes the end of the scope that frees the result.", "",
             row(["call", "onemodel", "libtorch", "share"]), row(["---"] * 4)]
     for name, (ours, theirs) in calls.items():
         out.append(row([name, f"{ours:.0f}", f"{theirs:.0f}" if theirs else "", f"{ours / theirs:.2f}" if theirs else ""]))
+    for title, note, table in (
+            ("Prepared runs of networks and single nodes", "Exact on our side; ONNX Runtime with all optimisations.", runs),
+            ("Training steps", "Forward, loss, backward and Adam; the ratio is to the faster of torch's two Adams.", steps)):
+        out += ["", f"## {title}", "", note, "", row(table[0]), row(["---"] * len(table[0])), *map(row, table[1:]), "", missed(table)]
     (ROOT / "docs/benchmarks.md").write_text("\n".join(out) + "\n")
     return 0
 
