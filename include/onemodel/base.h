@@ -140,8 +140,10 @@ OM_API const char *om_isa_name(om_isa isa);
  * environment unless this is called. */
 OM_API om_status om_config_from_env(void);
 
-/* A flag that another thread or a signal handler may raise; runs, loads and training steps look at
- * it and stop with OM_ERR_CANCELLED. */
+/* A flag that another thread or a signal handler may raise. Operators, runs, loads and training
+ * steps look at it, long ones several times, and stop with OM_ERR_CANCELLED within about 50 ms.
+ * What writes into tensors in place (om_add_, om_step, gradients of leaves) looks before its first
+ * write only and then ends whole. */
 typedef struct om_cancel {
     volatile int32_t raised;
 } om_cancel;

@@ -190,10 +190,13 @@ static om_status run_one(walk *w, visit *v) {
     om_scope s     = om_scope_begin();
     om_tensor **dx = omi_calloc((r->n_in ? r->n_in : 1) * sizeof *dx);
     om_status st   = dx ? r->backward(r, v->dy, dx) : omi_pending_status;
+    if (st == OM_OK) st = omi_check_cancel();
     if (OM_UNLIKELY(omi_backward_watch != NULL) && st == OM_OK)
         st = omi_backward_watch(r, v->dy, dx);
+    bool was = omi_hold_cancel(true); // gradients of leaves outlive the call
     for (uint32_t i = 0; st == OM_OK && i < r->n_in; i++)
         if (dx[i] && omi_needs(r, i)) st = deliver(w, r->in[i].t, dx[i]);
+    omi_hold_cancel(was);
     if (dx) omi_free(dx, (r->n_in ? r->n_in : 1) * sizeof *dx);
     om_scope_end(s);
     for (uint32_t i = 0; i < r->n_out; i++) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "autograd/engine.h"
+#include "base/thread.h"
 #include "tensor/scope.h"
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -184,6 +185,7 @@ static om_status keep_record(const om_call *c) {
 /* Where a call goes; *kept: a record took the custom operator's state. */
 static om_status leave(const om_call *c, bool *kept) {
     if (omi_failed()) return omi_pending_status;
+    OM_TRY(omi_check_cancel()); // a result that was cut short goes no further
     if (c->name)
         for (uint32_t i = 0; i < c->n_out; i++)
             c->out[i]->origin = c->name;

@@ -34,9 +34,11 @@ static struct pool {
     void *arg;
     int64_t n;
     _Atomic int64_t next;
-    int slots;  /* workers that may still join this job         */
-    int joined; /* worker ids handed out, the caller has 0      */
-    int active; /* threads inside the job                       */
+    const om_cancel *cancel; /* the caller's flag, which every worker looks at */
+    bool cut;                /* a worker left chunks out                        */
+    int slots;               /* workers that may still join this job         */
+    int joined;              /* worker ids handed out, the caller has 0      */
+    int active;              /* threads inside the job                       */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
@@ -45,8 +47,10 @@ static om_parallel_for_fn user_fn;
 static void *user_ctx;
 
 static OM_TLS int worker_cap;
-static OM_TLS bool inside; /* running a chunk: nested jobs go inline */
-static OM_TLS om_cancel *cancel;
+static OM_TLS bool inside;             /* running a chunk: nested jobs go inline */
+static OM_TLS const om_cancel *cancel; /* of this thread; in a worker: of the job's caller */
+static OM_TLS bool held;               /* what is being written must be finished            */
+static OM_TLS bool cut;                /* work was left out since the last omi_check_cancel */
 
 /* ---- cancel -------------------------------------------------------------------------------- */
 
@@ -54,11 +58,21 @@ void om_set_cancel(om_cancel *c) {
     cancel = c;
 }
 bool omi_cancelled(void) {
-    return cancel && __atomic_load_n(&cancel->raised, __ATOMIC_RELAXED);
+    return cancel && !held && __atomic_load_n(&cancel->raised, __ATOMIC_RELAXED);
+}
+bool omi_cut_short(void) {
+    if (OM_LIKELY(!omi_cancelled())) return false;
+    return cut = true;
 }
 om_status omi_check_cancel(void) {
-    return OM_UNLIKELY(omi_cancelled()) ? omi_fail(OM_ERR_CANCELLED, "the cancel flag was raised")
-                                        : OM_OK;
+    if (OM_LIKELY(!cut && !omi_cancelled())) return OM_OK;
+    cut = false;
+    return omi_fail(OM_ERR_CANCELLED, "the cancel flag was raised");
+}
+bool omi_hold_cancel(bool on) {
+    bool was = held;
+    held     = on;
+    return was;
 }
 
 /* ---- sizes --------------------------------------------------------------------------------- */
@@ -111,7 +125,7 @@ static void run_chunks(omi_body body, void *arg, int64_t n, int worker) {
     inside = true;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed);
-        if (i >= n) break;
+        if (i >= n || omi_cut_short()) break;
         body(arg, i, worker);
     }
     inside = false;
@@ -133,11 +147,14 @@ static void *thread_main(void *unused) {
         void *arg     = pool.arg;
         int64_t n     = pool.n;
         int id        = ++pool.joined;
+        cancel        = pool.cancel;
+        cut           = false;
         pool.slots--;
         pool.active++;
         pthread_mutex_unlock(&pool.lock);
         run_chunks(body, arg, n, id);
         pthread_mutex_lock(&pool.lock);
+        pool.cut |= cut;
         if (--pool.active == 0) pthread_cond_signal(&pool.done);
     }
     pthread_mutex_unlock(&pool.lock);
@@ -183,9 +200,12 @@ void omi_pool_stop(void) {
 typedef struct user_job {
     omi_body body;
     void *arg;
+    const om_cancel *cancel;
+    bool cut;
     pthread_mutex_t lock;
     pthread_cond_t freed;
-    int ids[MAX_WORKERS], n_ids;
+    int n_ids;
+    int ids[MAX_WORKERS];
 } user_job;
 
 static void user_body(void *arg, int64_t i) {
@@ -196,11 +216,20 @@ static void user_body(void *arg, int64_t i) {
         pthread_cond_wait(&j->freed, &j->lock);
     int id = j->ids[--j->n_ids];
     pthread_mutex_unlock(&j->lock);
-    bool old = inside;
-    inside   = true;
-    j->body(j->arg, i, id);
-    inside = old;
+    // The thread may be one of the caller's own, with a flag and a call of its own.
+    const om_cancel *own_flag = cancel;
+    bool old = inside, own_held = held, own_cut = cut;
+    inside = true;
+    cancel = j->cancel;
+    held = cut = false;
+    if (!omi_cut_short()) j->body(j->arg, i, id);
+    bool left_out = cut;
+    inside        = old;
+    cancel        = own_flag;
+    held          = own_held;
+    cut           = own_cut;
     pthread_mutex_lock(&j->lock);
+    j->cut |= left_out;
     j->ids[j->n_ids++] = id;
     pthread_cond_signal(&j->freed);
     pthread_mutex_unlock(&j->lock);
@@ -208,14 +237,16 @@ static void user_body(void *arg, int64_t i) {
 }
 
 static void run_by_caller(int64_t n, omi_body body, void *arg) {
-    user_job j = {.body  = body,
-                  .arg   = arg,
-                  .lock  = PTHREAD_MUTEX_INITIALIZER,
-                  .freed = PTHREAD_COND_INITIALIZER,
-                  .n_ids = omi_workers()};
+    user_job j = {.body   = body,
+                  .arg    = arg,
+                  .cancel = held ? NULL : cancel,
+                  .lock   = PTHREAD_MUTEX_INITIALIZER,
+                  .freed  = PTHREAD_COND_INITIALIZER,
+                  .n_ids  = omi_workers()};
     for (int i = 0; i < j.n_ids; i++)
         j.ids[i] = j.n_ids - 1 - i;
     user_fn(user_ctx, n, user_body, &j);
+    cut |= j.cut;
     pthread_cond_destroy(&j.freed);
     pthread_mutex_destroy(&j.lock);
 }
@@ -223,7 +254,7 @@ static void run_by_caller(int64_t n, omi_body body, void *arg) {
 static void run_inline(int64_t n, omi_body body, void *arg) {
     bool old = inside;
     inside   = true;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !omi_cut_short(); i++)
         body(arg, i, 0);
     inside = old;
 }
@@ -242,9 +273,11 @@ void omi_parallel(int64_t n, omi_body body, void *arg) {
     }
     pthread_mutex_lock(&pool.lock);
     start_threads(om_threads() - 1);
-    pool.body = body;
-    pool.arg  = arg;
-    pool.n    = n;
+    pool.body   = body;
+    pool.arg    = arg;
+    pool.n      = n;
+    pool.cancel = held ? NULL : cancel;
+    pool.cut    = false;
     atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
     pool.joined = 0;
     pool.slots  = workers - 1 < pool.started ? workers - 1 : pool.started;
@@ -258,6 +291,7 @@ void omi_parallel(int64_t n, omi_body body, void *arg) {
     pool.slots = 0; // late sleepers find nothing to join
     while (pool.active)
         pthread_cond_wait(&pool.done, &pool.lock);
+    cut |= pool.cut;
     pthread_mutex_unlock(&pool.lock);
     atomic_store(&pool.busy, 0);
 }

@@ -10,17 +10,17 @@
 
 #include <string.h>
 
+#include "compute/elementwise_f32.h"
 #include "compute/elementwise_int.h"
 #include "compute/map.h"
 #include "kernels/table.h"
 
-typedef void (*unary_f32_fn)(int64_t, const float *, float *);
 typedef void (*binary_f32_fn)(int64_t, const float *, int, const float *, int, float *);
 typedef void (*compare_f32_fn)(int64_t, const float *, int, const float *, int, uint8_t *);
 
 /* ---- unary --------------------------------------------------------------------------------- */
 
-static unary_f32_fn unary_f32(const om_kernels *t, om_unary_kind k, bool fast) {
+omi_unary_f32_fn omi_unary_f32(const om_kernels *t, om_unary_kind k, bool fast) {
     switch (k) {
     case OM_U_NEG:
         return t->neg_f32;
@@ -64,7 +64,7 @@ bool omi_unary_supports(om_unary_kind k, om_dtype t) {
 }
 
 typedef struct unary_fns {
-    unary_f32_fn f32;
+    omi_unary_f32_fn f32;
     omi_unary_plain_fn plain;
 } unary_fns;
 
@@ -81,7 +81,7 @@ static void unary_run(const omi_map *m, int64_t n, int64_t first, const void *co
 void omi_unary(om_unary_kind k, const om_view *x, const om_view *y, bool fast) {
     unary_fns f = {0};
     if (x->dtype == OM_F32) {
-        f.f32     = unary_f32(omi_kernels(), k, fast);
+        f.f32     = omi_unary_f32(omi_kernels(), k, fast);
         int64_t n = omi_view_numel(x);
         if (n <= OMI_SMALL && omi_view_contiguous(x)) {
             f.f32(n, x->data, y->data);

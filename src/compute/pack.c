@@ -3,6 +3,8 @@
  */
 #include "compute/pack.h"
 
+#include "base/thread.h"
+
 /* Two independent 64-bit mixes of the numbers: with kind and count, equal keys mean equal numbers
  * for all practical purposes. */
 static void make_key(uint64_t key[4], int kind, const int64_t *v, int count) {
@@ -36,5 +38,10 @@ const float *omi_pack_cached(om_buffer *buf, int kind, const int64_t *numbers, i
     for (int i = 0; i < 4; i++)
         p->key[i] = key[i];
     fn(ctx, p->data);
+    if (omi_check_cancel() != OM_OK) { // half a packed form must not be found again
+        omi_free_aligned(p->data, bytes);
+        omi_free(p, sizeof *p);
+        return NULL;
+    }
     return omi_buffer_packed_add(buf, p)->data;
 }

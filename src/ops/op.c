@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/thread.h"
 #include "compute/reduce.h"
 
 // clang-format off
@@ -105,18 +106,23 @@ static bool arg_ok(om_tensor *t, const char *what) {
     return true;
 }
 
+/* An operator does not begin after an error or once the cancel flag is raised. */
+static bool arg_refused(void) {
+    return omi_failed() || omi_check_cancel() != OM_OK;
+}
+
 bool omi_args1(om_tensor *x) {
-    if (omi_failed()) return false;
+    if (arg_refused()) return false;
     return arg_ok(x, "x");
 }
 
 bool omi_args2(om_tensor *a, om_tensor *b) {
-    if (omi_failed()) return false;
+    if (arg_refused()) return false;
     return arg_ok(a, "a") && arg_ok(b, "b");
 }
 
 bool omi_arg(om_tensor *t, const char *what) {
-    if (omi_failed()) return false;
+    if (arg_refused()) return false;
     return arg_ok(t, what);
 }
 

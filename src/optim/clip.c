@@ -9,6 +9,7 @@
 
 #include "autograd/record.h"
 #include "base/fpenv.h"
+#include "base/thread.h"
 #include "compute/reduce.h"
 #include "optim/optim.h"
 
@@ -39,12 +40,15 @@ static om_status change_gradient(const om_param *p, om_tensor *g, change_fn chan
 }
 
 static om_status change_all(om_optim *o, change_fn change, float s) {
+    OM_TRY(omi_check_cancel());
     omi_fpenv fp = omi_fp_enter();
+    bool was     = omi_hold_cancel(true); // all gradients or none
     om_status st = OM_OK;
     for (size_t i = 0; i < o->params.n && st == OM_OK; i++) {
         om_tensor *g = gradient(&o->params.v[i]);
         if (g) st = change_gradient(&o->params.v[i], g, change, s);
     }
+    omi_hold_cancel(was);
     omi_fp_leave(fp);
     return st;
 }
@@ -64,6 +68,7 @@ om_status om_clip_norm(om_optim *o, double max, double *norm) {
     }
     double n = sqrt(total), scale = max / (n + 1e-6);
     omi_fp_leave(fp);
+    OM_TRY(omi_check_cancel());
     if (norm) *norm = n;
     if (!isfinite(n))
         return omi_fail(OM_ERR_VALUE,

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/thread.h"
 #include "compute/move.h"
 
 static om_loader *loader_new(int64_t items, int64_t batch, int n, const om_loader_opts *opts) {
@@ -112,7 +113,7 @@ static om_tensor *rows(om_tensor *t, int64_t count, const int64_t *index) {
                    .strides = {1}};
     om_view x = omi_view(t), to = omi_view(y);
     omi_gather(&x, &idx, 0, &to);
-    return y;
+    return omi_check_cancel() == OM_OK ? y : NULL;
 }
 
 static om_status make_batch(om_loader *l, int64_t count, om_tensor **out) {

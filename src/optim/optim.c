@@ -236,12 +236,15 @@ om_status om_step(om_optim *o) {
     om_status st = OM_OK;
     for (size_t i = 0; i < o->params.n && st == OM_OK; i++)
         st = prepare(o, &o->params.v[i], &jobs[i]);
+    if (st == OM_OK) st = omi_check_cancel();
+    bool was = omi_hold_cancel(true); // from the first write on the step is made whole
     for (size_t i = 0; i < o->params.n && st == OM_OK; i++) {
         om_param *p = &o->params.v[i];
         if (jobs[i].w)
             omi_update(o, p, jobs[i].w, jobs[i].g, omi_numel(p->t), rate_now(o, p->group),
                        o->groups.v[p->group].weight_decay);
     }
+    omi_hold_cancel(was);
     if (st == OM_OK) o->steps++;
     (void)om_scope_end(s);
     omi_free(jobs, bytes);

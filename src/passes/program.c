@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "base/utf8.h"
 
 /* ---- problems -----------------------------------------------------------------------------------
@@ -213,7 +214,7 @@ om_status omi_program_eval(const om_program *p, om_nctx *c, void **ptr, void *co
     om_exec e    = {.ptr = ptr, .ws = ws, .workers = c->workers, .graph = p->graph};
     om_status st = s->run(s, &e);
     omi_free_aligned(ws, s->ws_bytes);
-    return st;
+    return st == OM_OK ? omi_check_cancel() : st;
 }
 
 /* ---- making -------------------------------------------------------------------------------------

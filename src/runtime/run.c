@@ -91,6 +91,7 @@ om_status omi_run_steps(om_run *r, const void *const *in, void *const *out) {
         if (s == OM_OK) s = step->run(step, &e);
     }
     if (s == OM_OK) finish_outputs(r, dst);
+    if (s == OM_OK) s = omi_check_cancel();
     r->done = s == OM_OK;
     omi_set_worker_cap(cap);
     return s;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "compute/elementwise.h"
 #include "compute/move.h"
 #include "tensor/seam.h"
@@ -120,7 +121,7 @@ om_status om_copy_out(const om_tensor *t, void *dst, size_t bytes) {
     to.data = dst;
     omi_view_pack_strides(&to);
     if (want) omi_copy(&from, &to);
-    return OM_OK;
+    return omi_check_cancel();
 }
 
 /* Offset of t[index], or raises. */
@@ -154,6 +155,7 @@ double om_get(const om_tensor *t, const int64_t *index) {
 /* CD-3: what may be changed in place. */
 static om_status check_in_place(om_tensor *t, om_write_kind k) {
     OM_TRY(omi_check_arg(t, "the tensor"));
+    OM_TRY(omi_check_cancel());
     OM_TRY(omi_seam_write(t, k));
     if (omi_needs_grad_hook && omi_needs_grad_hook(t))
         return omi_fail(
@@ -171,6 +173,13 @@ static om_status check_no_overlap(const om_tensor *t) {
             return omi_fail(OM_ERR_STATE, "%s is an expanded view; its elements share memory",
                             OMI_T(t));
     return OM_OK;
+}
+
+/* A write that has begun ends, whatever the cancel flag says. */
+static void copy_whole(const om_view *from, const om_view *to) {
+    bool was = omi_hold_cancel(true);
+    omi_copy(from, to);
+    omi_hold_cancel(was);
 }
 
 om_status om_set(om_tensor *t, const int64_t *index, double v) {
@@ -192,7 +201,9 @@ om_status om_fill_(om_tensor *t, double v) {
     uint8_t element[8];
     omi_element_from_double(v, (om_dtype)t->dtype, element);
     om_view to = omi_view(t);
+    bool was   = omi_hold_cancel(true);
     omi_fill(&to, element);
+    omi_hold_cancel(was);
     return OM_OK;
 }
 
@@ -217,7 +228,7 @@ static om_tensor *apart(om_tensor *t, om_tensor *from) {
     if (!copy) return NULL;
     om_view a = omi_view(from), b = omi_view(copy);
     omi_copy(&a, &b);
-    return copy;
+    return omi_check_cancel() == OM_OK ? copy : NULL;
 }
 
 om_status om_copy_(om_tensor *t, om_tensor *from) {
@@ -230,7 +241,7 @@ om_status om_copy_(om_tensor *t, om_tensor *from) {
     if (!from || !omi_ptr_mut(t, "om_copy_")) return omi_pending_status;
     om_view src = omi_view(from), dst = omi_view(t);
     src = omi_view_broadcast(&src, t->rank, t->shape);
-    omi_copy(&src, &dst);
+    copy_whole(&src, &dst);
     omi_spread_taint(t, from);
     return OM_OK;
 }
@@ -248,7 +259,8 @@ om_status om_add_(om_tensor *t, om_tensor *other) {
     om_view a = omi_view(t), b = omi_view(other), y = omi_view(sum);
     b = omi_view_broadcast(&b, t->rank, t->shape);
     omi_binary(OM_B_ADD, &a, &b, &y);
-    omi_copy(&y, &a);
+    if (omi_check_cancel() != OM_OK) return om_scope_end(s);
+    copy_whole(&y, &a);
     omi_spread_taint(t, other);
     return om_scope_end(s);
 }
@@ -266,6 +278,6 @@ om_status om_mul_scalar_(om_tensor *t, float v) {
     om_view b = {.data = &v, .dtype = OM_F32, .rank = 0};
     b         = omi_view_broadcast(&b, t->rank, t->shape);
     omi_binary(OM_B_MUL, &a, &b, &y);
-    omi_copy(&y, &a);
+    if (omi_check_cancel() == OM_OK) copy_whole(&y, &a);
     return om_scope_end(s);
 }

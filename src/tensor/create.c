@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/thread.h"
 #include "compute/move.h"
 
 static bool known(om_dtype t) {
@@ -57,6 +58,7 @@ static om_tensor *filled(double value, om_dtype t, int rank, const int64_t *dims
     uint8_t element[8];
     omi_element_from_double(value, t, element);
     omi_fill(&v, element);
+    if (omi_check_cancel() != OM_OK) return NULL;
     return y;
 }
 
@@ -118,7 +120,7 @@ om_tensor *om_arange(int64_t start, int64_t end, int64_t step) {
     if (!y) return NULL;
     om_view v = omi_view(y);
     omi_range(&v, &start, &step);
-    return y;
+    return omi_check_cancel() == OM_OK ? y : NULL;
 }
 
 om_tensor *om_linspace(float start, float end, int64_t n) {

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "tensor/flat.h"
 #include "tensor/seam.h"
 
@@ -220,6 +221,7 @@ static om_tensor *npy_copy(const npy_header *h, const uint8_t *data) {
             from.strides[i] = s;
         omi_copy(&from, &to);
         omi_free_aligned(aligned, bytes);
+        if (omi_check_cancel() != OM_OK) return NULL;
     }
     npy_to_host(omi_ptr(y), h->dtype, n);
     return y;

@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+#include "base/thread.h"
 #include "tensor/tensor.h"
 
 static OM_TLS om_rng thread_rngs[4] = {{0, 0, 0}, {0, 1, 0}, {0, 2, 0}, {0, 3, 0}};
@@ -55,7 +56,7 @@ om_tensor *om_rand(om_rng *g, float lo, float hi, int rank, const int64_t *dims)
         for (int64_t i = 0; i < n; i++)
             ((float *)omi_ptr(y))[i] = lo;
     omi_random_filled(y);
-    return y;
+    return omi_check_cancel() == OM_OK ? y : NULL;
 }
 
 om_tensor *om_randn(om_rng *g, float mean, float std, int rank, const int64_t *dims) {
@@ -71,7 +72,7 @@ om_tensor *om_randn(om_rng *g, float mean, float std, int rank, const int64_t *d
     int64_t n = omi_numel(y);
     omi_fill_normal(omi_draw32(g, n), mean, std, n, omi_ptr(y));
     omi_random_filled(y);
-    return y;
+    return omi_check_cancel() == OM_OK ? y : NULL;
 }
 
 om_tensor *om_randint(om_rng *g, int64_t lo, int64_t hi, int rank, const int64_t *dims) {
@@ -85,7 +86,7 @@ om_tensor *om_randint(om_rng *g, int64_t lo, int64_t hi, int rank, const int64_t
     int64_t n = omi_numel(y);
     omi_fill_randint(omi_draw64(g, n), lo, hi, n, omi_ptr(y));
     omi_random_filled(y);
-    return y;
+    return omi_check_cancel() == OM_OK ? y : NULL;
 }
 
 om_tensor *om_permutation(om_rng *g, int64_t n) {
@@ -96,5 +97,5 @@ om_tensor *om_permutation(om_rng *g, int64_t n) {
     if (!y) return NULL;
     omi_permutation(g, n, omi_ptr(y));
     omi_random_filled(y);
-    return y;
+    return omi_check_cancel() == OM_OK ? y : NULL;
 }

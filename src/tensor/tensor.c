@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "compute/move.h"
 #include "tensor/scope.h"
 #include "tensor/seam.h"
@@ -236,7 +237,7 @@ om_tensor *omi_pack(om_tensor *t) {
     if (!y) return NULL;
     om_view from = omi_view(t), to = omi_view(y);
     omi_copy(&from, &to);
-    return y;
+    return omi_check_cancel() == OM_OK ? y : NULL;
 }
 
 void *omi_ptr_mut(om_tensor *t, const char *writer) {

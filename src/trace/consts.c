@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "base/thread.h"
 #include "compute/move.h"
 #include "trace/tracer.h"
 
@@ -130,9 +131,11 @@ static bool take_bytes(om_tconst *c, om_tensor *t) {
     if (!c->buf) return false;
     om_view to = v;
     omi_view_pack_strides(&to);
-    v.data  = (char *)t->storage->buf->data + c->offset * (int64_t)size;
-    to.data = c->buf->data;
+    v.data   = (char *)t->storage->buf->data + c->offset * (int64_t)size;
+    to.data  = c->buf->data;
+    bool was = omi_hold_cancel(true);
     if (n) omi_copy(&v, &to);
+    omi_hold_cancel(was);
     return true;
 }
 

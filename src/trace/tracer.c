@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "compute/move.h"
 #include "onemodel/autograd.h"
 #include "trace/lower.h"
@@ -347,6 +348,7 @@ static om_tensor *copy_example(om_tensor *example, const char *name) {
     if (!x) return NULL;
     om_view from = omi_view(example), to = omi_view(x);
     if (omi_numel(x)) omi_copy(&from, &to);
+    if (omi_check_cancel() != OM_OK) return NULL;
     om_set_name(x, name);
     x->origin = "om_trace_input";
     return x;

@@ -203,6 +203,19 @@ static void check_gradients(const sample_op *op, const sample *s, ref *v, const 
 /* ---- failures
  * ------------------------------------------------------------------------------------- */
 
+/* With the cancel flag raised, the call gives nothing and says so. */
+static void check_cancelled(const sample_op *op, const sample *s, run *r) {
+    om_cancel c                = {.raised = 1};
+    om_tensor *out[SAMPLE_OUT] = {0};
+    om_error e;
+    om_set_cancel(&c);
+    op->call(s, r->in, out);
+    om_set_cancel(NULL);
+    if (out[0]) SAMPLE_FAIL(op, s, "gave a result although the cancel flag was raised");
+    if (om_catch(&e) != OM_ERR_CANCELLED)
+        SAMPLE_FAIL(op, s, "did not say that it was cancelled: %s", e.message);
+}
+
 /* With an error pending, the call does nothing and the error stays. */
 static void check_pending(const sample_op *op, const sample *s, run *r) {
     omi_fail(OM_ERR_STATE, "left by the test");
@@ -317,6 +330,7 @@ static void unit_row(const sample_op *op, const sample *s) {
         for (int k = 0; k < op->n_in; k++) // keep these gradients: the inputs are used again
             om_retain(g.grad[k]);
         check_pending(op, s, &r);
+        check_cancelled(op, s, &r);
         check_allocations(op, s, &r, &g, true);
         for (int k = 0; k < op->n_in; k++)
             om_release(g.grad[k]);

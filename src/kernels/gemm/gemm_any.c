@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/thread.h"
 #include "kernels/simd.h"
 
 #define VD (16 / DW) /* vectors in sixteen columns */
@@ -38,6 +39,7 @@ static void panel_f64(const om_gemmx_args *g, int64_t i0, int64_t rows, int64_t 
     for (int64_t k0 = 0; k0 < g->k; k0 += OM_GEMM_KB) {
         int64_t kc = omi_min64(g->k - k0, OM_GEMM_KB), in_group = k0 % OM_GEMM_SB;
         bool last = k0 + kc == g->k || in_group + OM_GEMM_KB == OM_GEMM_SB;
+        if (omi_cut_short()) return;
         pack_f64(g->ws, (const double *)g->b + k0 * g->b_rs + j0 * g->b_cs, g->b_rs, g->b_cs, kc,
                  n);
         for (int64_t i = 0; i < rows; i++) {
@@ -70,6 +72,10 @@ void FN(gemm_f64)(const om_gemmx_args *g) {
             panel_f64(g, i0, omi_min64(g->m - i0, ROWS), j0, (int)omi_min64(g->n - j0, 16));
 }
 
+/* Between two looks at the cancel flag: rows of b, or one row that is longer. */
+#define ASK_K 64
+#define ASK_N 65536
+
 void FN(gemm_i64)(const om_gemmx_args *g) {
     OM_COUNT_CALL();
     const uint64_t *a = g->a, *b = g->b, *c = g->c;
@@ -79,6 +85,7 @@ void FN(gemm_i64)(const om_gemmx_args *g) {
         for (int64_t j = 0; j < g->n; j++)
             y[j] = 0;
         for (int64_t k = 0; k < g->k; k++) {
+            if ((k % ASK_K == 0 || g->n > ASK_N) && omi_cut_short()) return;
             uint64_t av = a[i * g->a_rs + k * g->a_cs];
             for (int64_t j = 0; j < g->n; j++)
                 y[j] += av * b[k * g->b_rs + j * g->b_cs];
@@ -97,6 +104,7 @@ void FN(gemm_i32)(const om_gemmx_args *g) {
         for (int64_t j = 0; j < g->n; j++)
             y[j] = 0;
         for (int64_t k = 0; k < g->k; k++) {
+            if ((k % ASK_K == 0 || g->n > ASK_N) && omi_cut_short()) return;
             uint32_t av = a[i * g->a_rs + k * g->a_cs];
             for (int64_t j = 0; j < g->n; j++)
                 y[j] += av * b[k * g->b_rs + j * g->b_cs];

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/thread.h"
 #include "kernels/gemm/pack.h"
 
 /* ---- tiles that read a in place -------------------------------------------------------------- */
@@ -156,6 +157,7 @@ static void few_rows(const om_gemm_args *g) {
         for (int64_t k0 = 0; k0 < g->k; k0 += OM_GEMM_KB) {
             int64_t in_group = k0 % OM_GEMM_SB;
             const float *b   = g->b + p * g->b_ps + k0 * 16;
+            if (in_group == 0 && omi_cut_short()) return;
             if (k0 < OM_GEMM_SB) {
                 few_block(g, &rows, np, k0, b, g->y + j0, g->y_rs, g->into || k0 > 0, cols);
                 continue;
@@ -254,6 +256,7 @@ static void many_rows(const om_gemm_args *g) {
             for (b.k0 = 0; b.k0 < g->k; b.k0 += OM_GEMM_KB) {
                 int64_t in_group = b.k0 % OM_GEMM_SB;
                 b.kc             = omi_min64(g->k - b.k0, OM_GEMM_KB);
+                if (omi_cut_short()) return;
                 if (b.packed) pack_block(&b);
                 if (b.k0 < OM_GEMM_SB) {
                     run_block(&b, j0 / 16, cols, y, g->y_rs, g->into || b.k0 > 0);
@@ -294,9 +297,15 @@ void FN(gemm_combine_f32)(const om_gemm_args *g, const float *s, int64_t slot, i
     finish(g, 0, g->m, 0, g->n);
 }
 
+#define PACK_K 8192 /* rows of a panel between two looks at the cancel flag */
+
 void FN(pack_b16)(float *dst, const float *b, int64_t rs, int64_t cs, int64_t k, int64_t n,
                   int64_t p0, int64_t p1) {
     OM_COUNT_CALL();
     for (int64_t p = p0; p < p1; p++)
-        pack_b_panel(dst + p * k * 16, b + p * 16 * cs, rs, cs, k, (int)omi_min64(n - p * 16, 16));
+        for (int64_t k0 = 0; k0 < k; k0 += PACK_K) {
+            if (omi_cut_short()) return;
+            pack_b_panel(dst + (p * k + k0) * 16, b + p * 16 * cs + k0 * rs, rs, cs,
+                         omi_min64(k - k0, PACK_K), (int)omi_min64(n - p * 16, 16));
+        }
 }

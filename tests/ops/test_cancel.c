@@ -1,0 +1,233 @@
+/*
+ * test_cancel.c -- the cancel flag inside long operators: seen soon, in workers too, and nothing
+ * that outlives the call is left half written.
+ *
+ * A timer thread raises the flag and notes how much processor time the caller had used; what the
+ * caller uses from then on is bounded. Processor time, because the machine may be busy with other
+ * things. The operators here are large enough to run for seconds without it.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/thread.h"
+#include "harness.h"
+#include "onemodel/ops.h"
+
+enum { RAISE_AFTER_MS = 20, SEEN_WITHIN_MS = 50 };
+
+/* ---- raising it in the middle ------------------------------------------------------------------
+ */
+
+typedef struct timer {
+    om_cancel flag;
+    clockid_t clock; /* processor time of the caller */
+    struct timespec raised;
+} timer;
+
+static void *raise_later(void *arg) {
+    timer *t = arg;
+    struct timespec now, until;
+    clock_gettime(t->clock, &until);
+    until.tv_nsec += RAISE_AFTER_MS * 1000000L;
+    do { // processor time of the caller, so that it is really inside
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        clock_gettime(t->clock, &now);
+    } while ((now.tv_sec - until.tv_sec) * 1000000000L + now.tv_nsec - until.tv_nsec < 0);
+    t->raised = now;
+    __atomic_store_n(&t->flag.raised, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+typedef struct work {
+    om_tensor *a, *b;
+} work;
+typedef om_tensor *(*work_fn)(const work *w);
+
+/* The call is cancelled within SEEN_WITHIN_MS of processor time. */
+static void stops(const char *name, work_fn fn, const work *w) {
+    timer t = {.flag = {0}};
+    pthread_t thread;
+    struct timespec now;
+    om_error e;
+    assert_int_equal(pthread_getcpuclockid(pthread_self(), &t.clock), 0);
+    om_set_cancel(&t.flag);
+    assert_int_equal(pthread_create(&thread, NULL, raise_later, &t), 0);
+    om_tensor *y = fn(w);
+    clock_gettime(t.clock, &now);
+    while (!y && !__atomic_load_n(&t.flag.raised, __ATOMIC_RELAXED) && om_pending() == OM_OK)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    om_status st = om_catch(&e);
+    if (y) t.flag.raised = 1; // only to end the thread
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    om_set_cancel(NULL);
+    if (y) fail_msg("%s ran to its end", name);
+    if (st != OM_ERR_CANCELLED) fail_msg("%s: %s", name, e.message);
+    double ms = (double)(now.tv_sec - t.raised.tv_sec) * 1e3 +
+                (double)(now.tv_nsec - t.raised.tv_nsec) * 1e-6;
+    if (ms > SEEN_WITHIN_MS) fail_msg("%s saw the flag after %.0f ms", name, ms);
+}
+
+static om_tensor *run_matmul(const work *w) {
+    return om_matmul(w->a, w->b);
+}
+static om_tensor *wide(om_dtype t, int64_t rows, int64_t cols) {
+    om_tensor *one = om_ones(t, 1, (int64_t[]){1});
+    return om_expand(one, 2, (int64_t[]){rows, cols});
+}
+
+static void check_products(void) {
+    OM_SCOPE {
+        const om_dtype types[] = {OM_F32, OM_F64, OM_I64, OM_I32};
+        for (int k = 0; k < 4; k++) {
+            work many = {wide(types[k], 6000, 6000), wide(types[k], 6000, 6000)};
+            stops("om_matmul, many rows", run_matmul, &many);
+            work deep = {wide(types[k], 100, 3000000), wide(types[k], 3000000, 100)};
+            stops("om_matmul, long inner axis", run_matmul, &deep);
+        }
+    }
+}
+
+static void the_flag_is_seen_inside_a_product_by_one_thread(void **state) {
+    (void)state;
+    int cap = omi_set_worker_cap(1);
+    check_products();
+    omi_set_worker_cap(cap);
+}
+static void the_flag_is_seen_inside_a_product_by_workers(void **state) {
+    (void)state;
+    int was = om_threads();
+    om_set_threads(3);
+    check_products();
+    om_set_threads(was);
+}
+
+/* ---- what outlives the call --------------------------------------------------------------------
+ */
+
+static void cancelled(om_status st) {
+    om_error e;
+    assert_int_equal(st, OM_ERR_CANCELLED);
+    assert_int_equal(om_catch(&e), OM_ERR_CANCELLED);
+}
+
+static void forty_products_with_the_flag_raised_are_refused(void **state) {
+    (void)state;
+    om_cancel c = {.raised = 1};
+    OM_SCOPE {
+        om_tensor *a = om_ones(OM_F32, 2, (int64_t[]){8, 8});
+        om_set_cancel(&c);
+        for (int i = 0; i < 40; i++) {
+            assert_null(om_matmul(a, a));
+            cancelled(om_pending());
+        }
+        om_set_cancel(NULL);
+        assert_non_null(om_matmul(a, a));
+    }
+}
+
+static void writes_in_place_are_whole_or_not_begun(void **state) {
+    (void)state;
+    om_cancel c = {.raised = 1};
+    OM_SCOPE {
+        int64_t n    = 100000;
+        om_tensor *t = om_full(2, OM_F32, 1, &n), *one = om_ones(OM_F32, 1, &n);
+        om_set_cancel(&c);
+        cancelled(om_add_(t, one));
+        cancelled(om_mul_scalar_(t, 3));
+        cancelled(om_copy_(t, one));
+        cancelled(om_fill_(t, 7));
+        om_set_cancel(NULL);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(((const float *)om_data(t))[i] == 2);
+    }
+}
+
+static void write_all(void *arg, int64_t chunk, int worker) {
+    (void)worker;
+    ((int *)arg)[chunk] = 1;
+}
+
+/* A job that leaves chunks out is remembered although the flag was lowered; one that is held is
+ * made whole. */
+static void what_was_left_out_is_remembered(void **state) {
+    (void)state;
+    om_cancel c  = {.raised = 1};
+    int done[64] = {0}, n = 0;
+    om_set_cancel(&c);
+    omi_parallel(64, write_all, done);
+    c.raised = 0;
+    for (int i = 0; i < 64; i++)
+        n += done[i];
+    assert_int_equal(n, 0);
+    cancelled(omi_check_cancel());
+    assert_int_equal(omi_check_cancel(), OM_OK);
+    c.raised = 1;
+    bool was = omi_hold_cancel(true);
+    omi_parallel(64, write_all, done);
+    assert_int_equal(omi_check_cancel(), OM_OK);
+    omi_hold_cancel(was);
+    c.raised = 0;
+    for (int i = 0; i < 64; i++)
+        n += done[i];
+    assert_int_equal(n, 64);
+    assert_int_equal(omi_check_cancel(), OM_OK);
+    om_set_cancel(NULL);
+}
+
+static void parallel_for(void *ctx, int64_t n, void (*body)(void *, int64_t), void *arg) {
+    om_cancel *c = ctx;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == n / 2) c->raised = 1;
+        body(arg, i);
+    }
+}
+
+static void the_flag_is_seen_under_a_parallel_for_of_the_caller(void **state) {
+    (void)state;
+    om_cancel c  = {0};
+    int done[64] = {0};
+    om_set_cancel(&c);
+    om_set_parallel_for(parallel_for, &c);
+    omi_parallel(64, write_all, done);
+    om_set_parallel_for(NULL, NULL);
+    c.raised = 0;
+    assert_int_equal(done[31], 1);
+    assert_int_equal(done[32], 0);
+    cancelled(omi_check_cancel());
+    om_set_cancel(NULL);
+}
+
+/* A packed weight of which only a part was made is not kept: the next product is right. */
+static void half_a_packed_weight_is_not_kept(void **state) {
+    (void)state;
+    om_cancel c = {.raised = 1};
+    OM_SCOPE {
+        om_tensor *x = om_rand(NULL, 0, 1, 4, (int64_t[]){1, 8, 6, 6});
+        om_tensor *w = om_rand(NULL, 0, 1, 4, (int64_t[]){8, 8, 3, 3});
+        om_set_cancel(&c);
+        assert_null(om_conv2d(x, w, NULL, NULL));
+        cancelled(om_pending());
+        om_set_cancel(NULL);
+        om_tensor *y = om_conv2d(x, w, NULL, NULL), *z = om_conv2d(x, om_clone(w), NULL, NULL);
+        assert_memory_equal(om_data(y), om_data(z), (size_t)om_numel(y) * sizeof(float));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        OM_TEST(the_flag_is_seen_inside_a_product_by_one_thread),
+        OM_TEST(the_flag_is_seen_inside_a_product_by_workers),
+        OM_TEST(forty_products_with_the_flag_raised_are_refused),
+        OM_TEST(writes_in_place_are_whole_or_not_begun),
+        OM_TEST(what_was_left_out_is_remembered),
+        OM_TEST(the_flag_is_seen_under_a_parallel_for_of_the_caller),
+        OM_TEST(half_a_packed_weight_is_not_kept),
+    };
+    return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);
+}
