@@ -65,6 +65,14 @@ typedef struct om_custom_op {
 OM_API om_status om_custom(const om_custom_op *op, int n_in, om_tensor *const *in, int n_out,
                            om_tensor **out);
 
+/* ---- finding the first NaN ----------------------------------------------------------------- */
+
+/* While on, on this thread, an operator that makes a NaN or an infinity out of finite inputs,
+ * forward or backward, fails with OM_ERR_VALUE: the error names operator, module and element.
+ * Values that are infinite by request (om_full_like, om_causal_mask, om_pad) pass. It reads every
+ * element, so it is for looking, not for training. Returns the setting before. */
+OM_API bool om_nan_check(bool on);
+
 #ifdef __cplusplus
 }
 #endif

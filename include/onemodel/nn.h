@@ -189,14 +189,6 @@ OM_API om_module *om_nn_adaptive_avg_pool2d(int64_t oh, int64_t ow);
 OM_API om_module *om_nn_sequential(void);
 OM_API om_module *om_nn_append(om_module *sequential, om_module *child);
 
-/* ---- finding the first NaN ----------------------------------------------------------------- */
-
-/* While on, on this thread, an operator that makes a NaN or an infinity out of finite inputs,
- * forward or backward, fails with OM_ERR_VALUE: the error names operator, module and element.
- * Values that are infinite by request (om_full_like, om_causal_mask, om_pad) pass. It reads every
- * element, so it is for looking, not for training. Returns the setting before. */
-OM_API bool om_nan_check(bool on);
-
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #include "compute/matmul.h"
 
 #include "base/checked.h"
+#include "compute/pack.h"
 #include "graphops/rows.h"
 
 static om_status product_types(om_nctx *c) {
@@ -44,7 +45,8 @@ static om_step *finish_product(om_nctx *c, om_step *s) {
     const om_pval *bv = c->in[1];
     const om_view *b  = &p->m.b;
     int r             = b->rank;
-    bool packable     = bv->dtype == OM_F32 && bv->known && bv->buf && bv->numel > 0;
+    bool packable =
+        bv->dtype == OM_F32 && bv->known && bv->buf && bv->numel > 0 && omi_pack_may_cache(bv->buf);
     for (int i = 0; i < r - 2; i++)
         if (b->strides[i] != 0 && b->shape[i] != 1) packable = false;
     if (packable) {

@@ -10,6 +10,7 @@
  */
 #include "base/thread.h"
 #include "compute/conv.h"
+#include "compute/pack.h"
 #include "compute/reduce.h"
 #include "ops/window.h"
 
@@ -123,7 +124,7 @@ static om_status conv2d_backward(const om_record *r, om_tensor *const *dy, om_te
 /* The weight as the kernel reads it: packed and kept with its buffer, or plain. */
 static bool conv_weight(om_tensor *w, om_conv2d_args *a) {
     bool trained = !omi_grad_off && om_requires_grad(w);
-    if (trained || w->record || !omi_contiguous(w)) {
+    if (trained || w->record || !omi_contiguous(w) || !omi_pack_may_cache(w->storage->buf)) {
         if (!(w = omi_pack(w))) return false;
         a->weight = omi_ptr(w);
         return true;

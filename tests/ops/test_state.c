@@ -240,15 +240,35 @@ static void test_matmul_rows(void **state) {
     assert_int_equal(om_pending(), OM_OK);
 }
 
+/* Weights in the caller's memory follow it: no packed form of them is kept. */
+static void weights_in_the_callers_memory_are_never_cached(void **state) {
+    (void)state;
+    static float w[16 * 16];
+    OM_SCOPE {
+        om_tensor *x = noise(4, (int64_t[]){1, 16, 4, 4}), *v = noise(2, (int64_t[]){3, 16});
+        om_tensor *cw = om_from_buffer(w, OM_F32, 4, (int64_t[]){16, 16, 1, 1}, NULL, NULL);
+        om_tensor *lw = om_from_buffer(w, OM_F32, 2, (int64_t[]){16, 16}, NULL, NULL);
+        for (int round = 0; round < 3; round++) {
+            for (int i = 0; i < 16 * 16; i++)
+                w[i] = (float)(round + 1) * 0.25f * (float)(i % 7);
+            same(om_conv2d(x, cw, NULL, NULL), om_conv2d(x, om_clone(cw), NULL, NULL));
+            same(om_linear(v, lw, NULL), om_linear(v, om_clone(lw), NULL));
+            same(om_matmul(v, lw), om_matmul(v, om_clone(lw)));
+        }
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_running_statistics),
-                                       cmocka_unit_test(test_running_statistics_refused),
-                                       cmocka_unit_test(test_running_statistics_saved),
-                                       cmocka_unit_test(test_dropout_generator),
-                                       cmocka_unit_test(test_saved_factors),
-                                       cmocka_unit_test(test_record_attributes),
-                                       cmocka_unit_test(test_visitor),
-                                       cmocka_unit_test(test_equal_to_parts),
-                                       cmocka_unit_test(test_matmul_rows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_running_statistics),
+        cmocka_unit_test(weights_in_the_callers_memory_are_never_cached),
+        cmocka_unit_test(test_running_statistics_refused),
+        cmocka_unit_test(test_running_statistics_saved),
+        cmocka_unit_test(test_dropout_generator),
+        cmocka_unit_test(test_saved_factors),
+        cmocka_unit_test(test_record_attributes),
+        cmocka_unit_test(test_visitor),
+        cmocka_unit_test(test_equal_to_parts),
+        cmocka_unit_test(test_matmul_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

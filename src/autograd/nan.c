@@ -6,10 +6,10 @@
  * somebody else's doing and passes: the first one was reported. Integers and bools are finite.
  */
 #include <math.h>
+#include <string.h>
 
 #include "autograd/engine.h"
-#include "nn/module.h"
-#include "ops/op.h"
+#include "base/str.h"
 
 /* What is wrong with a tensor. */
 typedef struct finding {
@@ -68,17 +68,20 @@ static om_status tell(const char *op, const char *what, const om_tensor *t, cons
 }
 
 /* Infinite because the caller said so. */
-static bool on_request(om_op op) {
-    return op == OM_OP_FULL_LIKE || op == OM_OP_CAUSAL_MASK || op == OM_OP_PAD;
+static bool on_request(const char *op) {
+    static const char *const names[] = {"full_like", "causal_mask", "pad"};
+    for (size_t i = 0; i < OM_COUNT(names); i++)
+        if (strcmp(op, names[i]) == 0) return true;
+    return false;
 }
 
 static om_status watch_call(const om_call *c) {
-    if (on_request(c->op)) return OM_OK;
+    const char *op = omi_op_layout(c->op)->name;
+    if (on_request(op)) return OM_OK;
     finding f;
     for (uint32_t i = 0; i < c->n_out; i++)
         if (find_bad(c->out[i], false, &f) && all_finite(c->n_in, c->in))
-            return tell(c->name ? c->name : omi_op_name(c->op), "", c->out[i], &f,
-                        omi_module_path());
+            return tell(c->name ? c->name : op, "", c->out[i], &f, omi_module_path());
     return OM_OK;
 }
 
@@ -86,8 +89,8 @@ static om_status watch_backward(const om_record *r, om_tensor *const *dy, om_ten
     finding f;
     for (uint32_t i = 0; i < r->n_in; i++) {
         if (!dx[i] || !find_bad(dx[i], false, &f) || !all_finite(r->n_out, dy)) continue;
-        return tell(r->site.op ? r->site.op : omi_op_name(r->op), "its gradient ", dx[i], &f,
-                    r->site.module);
+        return tell(r->site.op ? r->site.op : omi_op_layout(r->op)->name, "its gradient ", dx[i],
+                    &f, r->site.module);
     }
     return OM_OK;
 }
