@@ -119,7 +119,7 @@ static const char *watch(shared *s, pid_t pid, int *status, struct rusage *use) 
 
 int fuzz_main(int argc, char **argv, const char *name, fuzz_step step, int least_ran) {
     const char *e = getenv("OM_FUZZ_SECONDS"), *f = getenv("OM_FUZZ_SEED");
-    double seconds = e ? atof(e) : 5;
+    double seconds = e ? atof(e) : 3;
     uint64_t first = f ? strtoull(f, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--one") == 0)
