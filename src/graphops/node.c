@@ -74,6 +74,11 @@ om_status omi_out_type(om_nctx *c, uint32_t k, int32_t dtype) {
     return OM_OK;
 }
 
+om_status omi_out_as_input(om_nctx *c) {
+    OM_TRY(omi_type(c, 0, OM_TY_ALL));
+    return omi_out_type(c, 0, c->in[0]->dtype);
+}
+
 /* ---- sizes --------------------------------------------------------------------------------------
  */
 
@@ -141,6 +146,13 @@ om_status omi_broadcast(om_nctx *c, uint32_t n, om_pval *const *v, int *rank, in
     }
     *rank = r;
     return OM_OK;
+}
+
+om_status omi_out_broadcast(om_nctx *c) {
+    int rank = 0;
+    int64_t shape[OM_MAX_RANK];
+    OM_TRY(omi_broadcast(c, c->n_in, c->in, &rank, shape));
+    return omi_out_shape(c, 0, rank, shape);
 }
 
 om_status omi_norm_axis(om_nctx *c, int64_t axis, int rank, int *out) {

@@ -129,8 +129,12 @@ bool omi_numel_of(int32_t dtype, int rank, const int64_t *shape, int64_t *numel)
 /* Sets the sizes of output k; checks rank, sign, product and OM_VALUE_LIMIT. */
 om_status omi_out_shape(om_nctx *c, uint32_t k, int rank, const int64_t *shape);
 om_status omi_out_like(om_nctx *c, uint32_t k, const om_pval *v);
+/* The type of output 0 is that of input 0, which may be any. */
+om_status omi_out_as_input(om_nctx *c);
 /* Numpy broadcasting of n values to shape. */
 om_status omi_broadcast(om_nctx *c, uint32_t n, om_pval *const *v, int *rank, int64_t *shape);
+/* Output 0 has the sizes that all inputs broadcast to. */
+om_status omi_out_broadcast(om_nctx *c);
 om_status omi_norm_axis(om_nctx *c, int64_t axis, int rank, int *out);
 
 om_status omi_get_int(om_nctx *c, const char *name, int64_t otherwise, int64_t *out);

@@ -1,0 +1,121 @@
+/*
+ * binary.c -- nodes on two and on n operands with numpy broadcasting (AR-7.5). A zero integer
+ * divisor fails the run (AR-9.1).
+ */
+#include "compute/elementwise.h"
+
+#include "graphops/rows.h"
+
+static om_status binary_types(om_nctx *c, om_binary_kind k) {
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        OM_TRY(omi_type(c, i, OM_TY_ALL));
+        OM_TRY(omi_same_type(c, 0, i));
+    }
+    int32_t t = c->in[0]->dtype;
+    if (t && !omi_binary_supports(k, (om_dtype)t))
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
+    return omi_out_type(c, 0, k >= OM_B_EQUAL ? (t ? OM_BOOL : 0) : t);
+}
+
+om_status omi_infer_binary(om_nctx *c) {
+    OM_TRY(omi_arity(c, 2, 2, 1));
+    OM_TRY(binary_types(c, (om_binary_kind)c->def->arg));
+    return c->types_only ? OM_OK : omi_out_broadcast(c);
+}
+
+typedef struct binary_args {
+    om_ref a, b, y;
+    om_binary_kind k;
+    bool divides; /* integers: look for zero first */
+} binary_args;
+
+static om_status zero_divisor(const om_step *s, const om_exec *e) {
+    return omi_step_fail(s, e, OM_ERR_VALUE, "an integer divisor is zero");
+}
+
+static om_status run_binary(const om_step *s, const om_exec *e) {
+    const binary_args *p = s->args;
+    om_view a = omi_bind(e, &p->a), b = omi_bind(e, &p->b), y = omi_bind(e, &p->y);
+    if (p->divides && omi_view_numel(&y) && omi_any_zero(&b)) return zero_divisor(s, e);
+    omi_binary(p->k, &a, &b, &y);
+    return OM_OK;
+}
+
+static bool is_integer(int32_t t) {
+    return t == OM_I64 || t == OM_I32 || t == OM_U8;
+}
+
+om_step *omi_sel_binary(om_nctx *c) {
+    om_step *s     = omi_step(c, run_binary, sizeof(binary_args));
+    binary_args *a = s ? s->args : NULL;
+    if (!a) return NULL;
+    const om_pval *y = c->out[0];
+    a->k             = (om_binary_kind)c->def->arg;
+    a->a             = omi_ref_as(c->in[0], y->rank, y->shape);
+    a->b             = omi_ref_as(c->in[1], y->rank, y->shape);
+    a->y             = omi_ref(y);
+    a->divides       = a->k == OM_B_DIV && is_integer(y->dtype);
+    // The layout only shares bytes of equal size, so a broadcast operand never qualifies.
+    if (y->dtype == c->in[0]->dtype) s->in_place = 3;
+    return s;
+}
+
+/* ---- n operands: a left fold (AR-7.5) -------------------------------------------------------- */
+
+/* arg: MAX, MIN, ADD for Sum, DIV for Mean. */
+static om_binary_kind fold_kind(const om_nctx *c) {
+    return c->def->arg == OM_B_DIV ? OM_B_ADD : (om_binary_kind)c->def->arg;
+}
+
+om_status omi_infer_many(om_nctx *c) {
+    OM_TRY(omi_arity(c, 1, UINT32_MAX, 1));
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (!c->in[i]) return omi_problem(c, OM_ERR_MALFORMED, "input %u is absent", i);
+    OM_TRY(binary_types(c, fold_kind(c)));
+    if (c->def->arg == OM_B_DIV && c->in[0]->dtype && c->in[0]->dtype != OM_F32)
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
+                           omi_elem_name(c->in[0]->dtype));
+    return c->types_only ? OM_OK : omi_out_broadcast(c);
+}
+
+typedef struct many_args {
+    uint32_t n;
+    om_binary_kind k;
+    bool mean;
+    om_ref y;
+    om_ref in[];
+} many_args;
+
+static om_status run_many(const om_step *s, const om_exec *e) {
+    const many_args *p = s->args;
+    om_view y = omi_bind(e, &p->y), a = omi_bind(e, &p->in[0]);
+    if (p->n == 1 && !p->mean) {
+        omi_copy(&a, &y);
+        return OM_OK;
+    }
+    for (uint32_t i = 1; i < p->n; i++) {
+        om_view b = omi_bind(e, &p->in[i]);
+        omi_binary(p->k, &a, &b, &y);
+        a = y;
+    }
+    if (p->mean) {
+        float n   = (float)p->n;
+        om_view d = {.data = &n, .dtype = OM_F32};
+        om_view b = omi_view_broadcast(&d, y.rank, y.shape);
+        omi_binary(OM_B_DIV, &a, &b, &y);
+    }
+    return OM_OK;
+}
+
+om_step *omi_sel_many(om_nctx *c) {
+    om_step *s   = omi_step(c, run_many, sizeof(many_args) + c->n_in * sizeof(om_ref));
+    many_args *a = s ? s->args : NULL;
+    if (!a) return NULL;
+    a->n    = c->n_in;
+    a->k    = fold_kind(c);
+    a->mean = c->def->arg == OM_B_DIV;
+    a->y    = omi_ref(c->out[0]);
+    for (uint32_t i = 0; i < c->n_in; i++)
+        a->in[i] = omi_ref_as(c->in[i], c->out[0]->rank, c->out[0]->shape);
+    return s;
+}

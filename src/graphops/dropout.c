@@ -1,0 +1,46 @@
+/*
+ * dropout.c -- Dropout for inference: the input, and a mask of ones where it is asked for.
+ */
+#include "compute/move.h"
+
+#include "graphops/rows.h"
+
+om_status omi_infer_dropout(om_nctx *c) {
+    OM_TRY(omi_arity(c, 1, 3, 2));
+    OM_TRY(omi_out_as_input(c));
+    OM_TRY(omi_out_type(c, 1, OM_BOOL));
+    const om_pval *train = c->n_in > 2 ? c->in[2] : NULL;
+    if (train && train->known && train->dtype == OM_BOOL && *(const uint8_t *)train->known)
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "training_mode = true is not inference");
+    if (c->types_only) return OM_OK;
+    if (train && !train->known)
+        return omi_problem(c, OM_ERR_UNSUPPORTED,
+                           "training_mode '%.60s' must be known before the run", train->name);
+    OM_TRY(omi_out_like(c, 0, c->in[0]));
+    return omi_out_like(c, 1, c->in[0]);
+}
+
+typedef struct dropout_args {
+    om_ref x, y, mask;
+    uint8_t keep; /* value of the mask */
+} dropout_args;
+
+static om_status run_dropout(const om_step *s, const om_exec *e) {
+    const dropout_args *p = s->args;
+    om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y), m = omi_bind(e, &p->mask);
+    omi_copy(&x, &y);
+    omi_fill(&m, &p->keep);
+    return OM_OK;
+}
+
+om_step *omi_sel_dropout(om_nctx *c) {
+    if (c->n_out < 2 || !c->out[1]) return omi_step_view(c, 0);
+    om_step *s      = omi_step(c, run_dropout, sizeof(dropout_args));
+    dropout_args *a = s ? s->args : NULL;
+    if (!a) return NULL;
+    a->x    = omi_ref(c->in[0]);
+    a->y    = omi_ref(c->out[0]);
+    a->mask = omi_ref(c->out[1]);
+    a->keep = c->opset >= 12; // what ONNX Runtime answers for either version
+    return s;
+}

@@ -1,0 +1,47 @@
+/*
+ * trilu.c -- Trilu: the upper or lower triangle of matrices.
+ */
+#include "compute/move.h"
+
+#include "base/checked.h"
+#include "graphops/part.h"
+
+om_status omi_infer_trilu(om_nctx *c) {
+    bool upper = true;
+    om_ints k;
+    OM_TRY(omi_arity(c, 1, 2, 1));
+    OM_TRY(omi_get_flag(c, "upper", true, &upper));
+    OM_TRY(omi_out_as_input(c));
+    if (c->types_only) return OM_OK;
+    OM_TRY(omi_operand(c, 1, NULL, 0, &k));
+    if (c->in[0]->rank < 2 || (k.given && k.n != 1))
+        return omi_problem(c, OM_ERR_SHAPE, "'%.60s' must be matrices and k one number",
+                           c->in[0]->name);
+    return omi_out_like(c, 0, c->in[0]);
+}
+
+typedef struct trilu_args {
+    om_ref x, y;
+    bool upper;
+    int64_t k;
+} trilu_args;
+
+static om_status run_trilu(const om_step *s, const om_exec *e) {
+    const trilu_args *p = s->args;
+    om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
+    if (omi_view_numel(&y)) omi_trilu(&x, p->upper, p->k, &y);
+    return OM_OK;
+}
+
+om_step *omi_sel_trilu(om_nctx *c) {
+    om_ints k;
+    om_step *s    = omi_step(c, run_trilu, sizeof(trilu_args));
+    trilu_args *a = s ? s->args : NULL;
+    if (!a || omi_get_flag(c, "upper", true, &a->upper) != OM_OK ||
+        omi_operand(c, 1, NULL, 0, &k) != OM_OK)
+        return NULL;
+    a->x = omi_ref(c->in[0]);
+    a->y = omi_ref(c->out[0]);
+    a->k = k.given ? omi_max64(-OM_VALUE_LIMIT, omi_min64(k.v[0], OM_VALUE_LIMIT)) : 0;
+    return s;
+}

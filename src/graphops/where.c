@@ -1,0 +1,42 @@
+/*
+ * where.c -- Where: one of two operands by a condition, all three broadcast.
+ */
+#include "compute/elementwise.h"
+
+#include "graphops/rows.h"
+
+om_status omi_infer_where(om_nctx *c) {
+    OM_TRY(omi_arity(c, 3, 3, 1));
+    if (c->in[0]->dtype && c->in[0]->dtype != OM_BOOL)
+        return omi_problem(c, OM_ERR_MALFORMED, "the condition '%.60s' is %s; bool is needed",
+                           c->in[0]->name, omi_elem_name(c->in[0]->dtype));
+    OM_TRY(omi_type(c, 1, OM_TY_ALL));
+    OM_TRY(omi_type(c, 2, OM_TY_ALL));
+    OM_TRY(omi_same_type(c, 1, 2));
+    OM_TRY(omi_out_type(c, 0, c->in[1]->dtype));
+    return c->types_only ? OM_OK : omi_out_broadcast(c);
+}
+
+typedef struct where_args {
+    om_ref c, a, b, y;
+} where_args;
+
+static om_status run_where(const om_step *s, const om_exec *e) {
+    const where_args *p = s->args;
+    om_view q = omi_bind(e, &p->c), a = omi_bind(e, &p->a), b = omi_bind(e, &p->b),
+            y = omi_bind(e, &p->y);
+    omi_where(&q, &a, &b, &y);
+    return OM_OK;
+}
+
+om_step *omi_sel_where(om_nctx *c) {
+    om_step *s    = omi_step(c, run_where, sizeof(where_args));
+    where_args *a = s ? s->args : NULL;
+    if (!a) return NULL;
+    const om_pval *y = c->out[0];
+    a->c             = omi_ref_as(c->in[0], y->rank, y->shape);
+    a->a             = omi_ref_as(c->in[1], y->rank, y->shape);
+    a->b             = omi_ref_as(c->in[2], y->rank, y->shape);
+    a->y             = omi_ref(y);
+    return s;
+}
