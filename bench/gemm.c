@@ -38,7 +38,8 @@ static float *floats(size_t n) {
 }
 
 typedef struct problem {
-    om_matmul_args m;
+    om_matmul_plan m;
+    om_matmul_ptrs x;
     om_conv2d_args c;
     int kind, workers; /* 0 product; 1, 2, 3 convolution */
     void *ws;
@@ -48,7 +49,7 @@ typedef struct problem {
 static void once(const problem *p) {
     switch (p->kind) {
     case 0:
-        omi_matmul(&p->m, p->ws, p->workers);
+        omi_matmul_run(&p->m, &p->x, p->ws);
         break;
     case 1:
         omi_conv2d(&p->c, p->ws, p->workers);
@@ -83,14 +84,16 @@ static double time_product(int64_t m, int64_t n, int64_t k, int packed) {
     float *a = floats((size_t)(m * k)), *b = floats((size_t)(n * k)), *y = floats((size_t)(m * n));
     float *pb = aligned_alloc(64, omi_panel16_bytes(k, n));
     if (!pb) exit(1);
-    p.m = (om_matmul_args){.a     = {a, OM_F32, 2, {m, k}, {k, 1}},
+    om_matmul_args args = {.a     = {a, OM_F32, 2, {m, k}, {k, 1}},
                            .b     = {b, OM_F32, 2, {k, n}, {1, k}},
                            .y     = {y, OM_F32, 2, {m, n}, {n, 1}},
                            .alpha = 1.0f,
                            .beta  = 1.0f};
-    omi_panel16_pack(pb, b, 1, k, k, n);
-    if (packed) p.m.b_packed = pb;
-    p.ws     = floats(omi_matmul_workspace(&p.m, p.workers) / 4 + 16);
+    omi_panel16_pack(pb, b, 1, k, k, n, 1);
+    if (packed) args.b_packed = pb;
+    if (!omi_matmul_plan(&args, p.workers, &p.m)) exit(1);
+    p.x      = (om_matmul_ptrs){.a = a, .b = b, .y = y};
+    p.ws     = floats(p.m.ws_bytes / 4 + 16);
     double t = best_time(&p);
     free(a), free(b), free(y), free(pb), free(p.ws);
     return t;

@@ -32,6 +32,7 @@ om_buffer *omi_buffer_retain(om_buffer *b) {
 }
 
 void omi_buffer_packed_drop(om_buffer *b) {
+    atomic_store_explicit(&b->asked, 0, memory_order_relaxed);
     om_packed *p = atomic_exchange(&b->packed, NULL);
     while (p) {
         om_packed *next = p->next;

@@ -32,6 +32,7 @@ typedef struct om_buffer {
     void (*free_fn)(void *ctx, void *data);
     void *ctx;
     _Atomic(om_packed *) packed; /* lock-free list, only ever pushed to */
+    _Atomic uint64_t asked;      /* what packed form was asked for last; compute/pack.h */
 } om_buffer;
 
 /* 64-byte aligned heap bytes, uninitialised. */

@@ -21,6 +21,13 @@ static void make_key(uint64_t key[4], int kind, const int64_t *v, int count) {
         }
 }
 
+bool omi_pack_seen(om_buffer *buf, int kind, const int64_t *numbers, int count) {
+    uint64_t key[4];
+    make_key(key, kind, numbers, count);
+    key[2] |= 1; // 0 says that nothing was asked yet
+    return atomic_exchange_explicit(&buf->asked, key[2], memory_order_relaxed) == key[2];
+}
+
 const float *omi_pack_cached(om_buffer *buf, int kind, const int64_t *numbers, int count,
                              size_t bytes, omi_pack_fn fn, const void *ctx) {
     uint64_t key[4];

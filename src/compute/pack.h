@@ -16,6 +16,9 @@ typedef void (*omi_pack_fn)(const void *ctx, float *dst);
 OM_INLINE bool omi_pack_may_cache(const om_buffer *buf) {
     return buf->kind != OM_BUF_USER;
 }
+/* True when this was asked of buf before, and nothing else since: the same weights in the same use.
+ */
+bool omi_pack_seen(om_buffer *buf, int kind, const int64_t *numbers, int count);
 /* The packed form of buf with this kind and these numbers (offset, strides, extents ...), made by
  * fn at the first call. NULL and raised when memory is out. buf is one that may cache. */
 const float *omi_pack_cached(om_buffer *buf, int kind, const int64_t *numbers, int count,

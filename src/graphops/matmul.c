@@ -23,39 +23,49 @@ static om_status product_types(om_nctx *c) {
     return omi_out_type(c, 0, t);
 }
 
+/* What a step keeps: the plan, and where its operands are. */
 typedef struct product_args {
-    om_matmul_args m; /* without data pointers */
+    om_matmul_plan plan;
     uint32_t a, b, c, y;
 } product_args;
 
 static om_status run_product(const om_step *s, const om_exec *e) {
     const product_args *p = s->args;
-    om_matmul_args m      = p->m;
-    m.a.data              = e->ptr[p->a];
-    m.b.data              = e->ptr[p->b];
-    m.c.data              = p->c == OM_NO_VALUE ? NULL : e->ptr[p->c];
-    m.y.data              = e->ptr[p->y];
-    omi_matmul(&m, e->ws, e->workers);
+    om_matmul_ptrs x      = {.a = e->ptr[p->a], .b = e->ptr[p->b], .y = e->ptr[p->y]};
+    if (p->c != OM_NO_VALUE) x.c = e->ptr[p->c];
+    omi_matmul_run(&p->plan, &x, e->ws);
     return OM_OK;
 }
 
-/* Packs b when it is a constant without batch axes, and asks for workspace. */
-static om_step *finish_product(om_nctx *c, om_step *s) {
-    product_args *p   = s->args;
-    const om_pval *bv = c->in[1];
-    const om_view *b  = &p->m.b;
-    int r             = b->rank;
+/* A step for m, whose b is packed when it is a constant without batch axes. */
+static om_step *product_step(om_nctx *c, om_matmul_args *m) {
+    om_step *s      = omi_step(c, run_product, sizeof(product_args));
+    product_args *p = s ? s->args : NULL;
+    if (!p) return NULL;
+    const om_pval *bv = c->in[1], *bias = c->n_in > 2 ? c->in[2] : NULL;
+    const om_view *b = &m->b;
+    int r            = b->rank;
     bool packable =
         bv->dtype == OM_F32 && bv->known && bv->buf && bv->numel > 0 && omi_pack_may_cache(bv->buf);
     for (int i = 0; i < r - 2; i++)
         if (b->strides[i] != 0 && b->shape[i] != 1) packable = false;
     if (packable) {
-        p->m.b_packed =
+        m->b_packed =
             omi_panel16_cached(bv->buf, bv->offset / (int64_t)sizeof(float), b->strides[r - 2],
                                b->strides[r - 1], b->shape[r - 2], b->shape[r - 1]);
-        if (!p->m.b_packed) return NULL;
+        if (!m->b_packed) return NULL;
     }
-    s->ws_bytes = omi_matmul_workspace(&p->m, c->workers);
+    if (!omi_matmul_plan(m, c->workers, &p->plan)) {
+        omi_problem(c, OM_ERR_LIMIT,
+                    "the product of '%.60s' and '%.60s' takes more than 2^53 steps", c->in[0]->name,
+                    bv->name);
+        return NULL;
+    }
+    p->a        = c->in[0]->index;
+    p->b        = bv->index;
+    p->c        = bias ? bias->index : OM_NO_VALUE;
+    p->y        = c->out[0]->index;
+    s->ws_bytes = p->plan.ws_bytes;
     return s;
 }
 
@@ -108,18 +118,10 @@ static void flatten_rows(om_matmul_args *m) {
 }
 
 om_step *omi_sel_matmul(om_nctx *c) {
-    om_step *s      = omi_step(c, run_product, sizeof(product_args));
-    product_args *p = s ? s->args : NULL;
-    if (!p) return NULL;
-    p->a              = c->in[0]->index;
-    p->b              = c->in[1]->index;
-    p->c              = OM_NO_VALUE;
-    p->y              = c->out[0]->index;
-    om_matmul_args *m = &p->m;
-    m->alpha = m->beta = 1;
-    m->a               = omi_ref(c->in[0]).v;
-    m->b               = omi_ref(c->in[1]).v;
-    m->y               = omi_ref(c->out[0]).v;
+    om_matmul_args args = {.alpha = 1, .beta = 1}, *m = &args;
+    m->a = omi_ref(c->in[0]).v;
+    m->b = omi_ref(c->in[1]).v;
+    m->y = omi_ref(c->out[0]).v;
     if (c->in[1]->rank == 1) {
         add_axis(&m->b, 1);
         add_axis(&m->y, m->y.rank);
@@ -139,7 +141,7 @@ om_step *omi_sel_matmul(om_nctx *c) {
     want[r - 2] = want[r - 1];
     want[r - 1] = m->y.shape[r - 1];
     m->b        = omi_view_broadcast(&m->b, r, want);
-    return finish_product(c, s);
+    return product_step(c, m);
 }
 
 /* ---- Gemm ---------------------------------------------------------------------------------------
@@ -200,24 +202,17 @@ static void transpose2(om_view *v) {
 
 om_step *omi_sel_gemm(om_nctx *c) {
     gemm_attrs g;
-    om_step *s      = omi_step(c, run_product, sizeof(product_args));
-    product_args *p = s ? s->args : NULL;
-    if (!p || read_gemm(c, &g) != OM_OK) return NULL;
+    if (read_gemm(c, &g) != OM_OK) return NULL;
     const om_pval *bias = c->n_in > 2 ? c->in[2] : NULL;
-    p->a                = c->in[0]->index;
-    p->b                = c->in[1]->index;
-    p->c                = bias ? bias->index : OM_NO_VALUE;
-    p->y                = c->out[0]->index;
-    p->m.alpha          = g.alpha;
-    p->m.beta           = g.beta;
-    p->m.a              = omi_ref(c->in[0]).v;
-    p->m.b              = omi_ref(c->in[1]).v;
-    p->m.y              = omi_ref(c->out[0]).v;
-    if (g.ta) transpose2(&p->m.a);
-    if (g.tb) transpose2(&p->m.b);
+    om_matmul_args m    = {.alpha = g.alpha, .beta = g.beta};
+    m.a                 = omi_ref(c->in[0]).v;
+    m.b                 = omi_ref(c->in[1]).v;
+    m.y                 = omi_ref(c->out[0]).v;
+    if (g.ta) transpose2(&m.a);
+    if (g.tb) transpose2(&m.b);
     if (bias) {
-        p->m.c      = omi_ref_as(bias, 2, c->out[0]->shape).v;
-        p->m.c.data = p; // any address: workspace depends on whether there is one
+        m.c     = omi_ref_as(bias, 2, c->out[0]->shape).v;
+        m.has_c = true;
     }
-    return finish_product(c, s);
+    return product_step(c, &m);
 }

@@ -22,6 +22,7 @@ typedef struct om_gemm_args {
     int64_t a_rs, a_cs; /* any strides                                                    */
     const float *b;     /* panel16, at the first row and panel of the block               */
     int64_t b_ps;       /* floats from one panel to the next: 16 * rows of the whole b    */
+    int64_t b_rs, b_cs; /* gemm_direct_f32 only: b in place with any strides              */
     float *y;
     int64_t y_rs;
     bool into;      /* y += the one chain instead of y = (k <= OM_GEMM_KB only)       */

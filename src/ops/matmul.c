@@ -81,25 +81,63 @@ static bool fold_rows(const om_view *v, om_view *out) {
     return true;
 }
 
-/* y = a b (+ c); a and b have y's rank, batch axes broadcast. Raises when workspace is out. */
-static bool product(const om_view *a, const om_view *b, const om_view *c, const om_view *y) {
-    om_matmul_args m = {.a = *a, .b = *b, .y = *y, .alpha = 1, .beta = 1};
-    if (c) m.c = *c;
+/* Most rows for which packing b is worth being kept, and the fewest elements. */
+#define KEEP_ROWS 32
+#define KEEP_SIZE 1024
+
+bool omi_run_product(const om_matmul_args *m) {
+    om_matmul_plan plan;
     omi_work w;
-    int workers = omi_workers();
-    if (!omi_work_get(&w, omi_matmul_workspace(&m, workers))) return false;
-    omi_matmul(&m, w.data, workers);
+    if (!omi_matmul_plan(m, omi_workers(), &plan)) {
+        omi_fail(OM_ERR_LIMIT,
+                 "the product of [.., %lld, %lld] and [.., %lld, %lld] takes more than "
+                 "2^53 multiplications; use smaller operands",
+                 (long long)m->a.shape[m->a.rank - 2], (long long)m->a.shape[m->a.rank - 1],
+                 (long long)m->b.shape[m->b.rank - 2], (long long)m->b.shape[m->b.rank - 1]);
+        return false;
+    }
+    if (!omi_work_get(&w, plan.ws_bytes)) return false;
+    om_matmul_ptrs x = {.a = m->a.data, .b = m->b.data, .c = m->c.data, .y = m->y.data};
+    omi_matmul_run(&plan, &x, w.data);
     omi_work_put(&w);
     return true;
 }
 
+/* y = a b (+ c); a and b have y's rank, batch axes broadcast. kept: the tensor of b when its packed
+ * form may stay with its buffer; NULL: it may not. Raises when workspace is out. */
+static bool product(const om_view *a, const om_view *b, const om_view *c, const om_view *y,
+                    om_tensor *kept) {
+    om_matmul_args m = {.a = *a, .b = *b, .y = *y, .alpha = 1, .beta = 1};
+    if (c) m.c = *c, m.has_c = true;
+    if (kept && y->dtype == OM_F32) {
+        bool failed;
+        int i = b->rank - 2;
+        m.b_packed =
+            omi_panel16_at_second_use(kept->storage->buf, kept->offset, b->strides[i],
+                                      b->strides[i + 1], b->shape[i], b->shape[i + 1], &failed);
+        if (failed) return false;
+    }
+    return omi_run_product(&m);
+}
+
 /* The same for a matrix b without batch axes: rows of a are folded when they can be. */
-static bool product_rows(const om_view *a, const om_view *b, const om_view *c, const om_view *y) {
+static bool product_rows(const om_view *a, const om_view *b, const om_view *c, const om_view *y,
+                         om_tensor *kept) {
     om_view af, yf;
+    if (b->rank > 2) kept = NULL;
     if (b->rank == 2 && a->rank > 2 && fold_rows(a, &af) && fold_rows(y, &yf))
-        return product(&af, b, c, &yf);
+        return product(&af, b, c, &yf, kept);
     om_view aw = with_batch(a, y), bw = with_batch(b, y);
-    return product(&aw, &bw, c, y);
+    return product(&aw, &bw, c, y, kept);
+}
+
+/* A right operand that looks like a weight: nobody computed it, it is not trained now, every
+ * element has its own bytes, and one call is worth less than its packing. */
+static om_tensor *weight_to_keep(om_tensor *b, int64_t rows) {
+    int64_t n = omi_numel(b);
+    if (rows > KEEP_ROWS || n < KEEP_SIZE || b->record || omi_traced(b)) return NULL;
+    if (!omi_grad_off && om_requires_grad(b)) return NULL;
+    return (size_t)n <= b->storage->buf->bytes / sizeof(float) ? b : NULL;
 }
 
 /* ---- matmul
@@ -169,7 +207,7 @@ static om_tensor *matmul_gradient(const om_view *l, const om_view *r, const om_v
     if (!t) return NULL;
     om_view y  = omi_view(t);
     om_view lw = with_batch(l, &y), rw = with_batch(r, &y);
-    if (!product(&lw, &rw, NULL, &y)) return NULL;
+    if (!product(&lw, &rw, NULL, &y, NULL)) return NULL;
     // The operand as a matrix has the trailing axes of t; a vector is one row or one column.
     int64_t matrix[OM_MAX_RANK];
     int m_rank = in_rank == 1 ? 2 : in_rank;
@@ -218,8 +256,9 @@ om_tensor *om_matmul(om_tensor *a, om_tensor *b) {
             shape[n++] = full[i];
     om_tensor *y = omi_new((om_dtype)a->dtype, n, shape);
     if (!y) return NULL;
-    om_view yv = full_view(y, rank, full);
-    if (!product_rows(&av, &bv, NULL, &yv)) return NULL;
+    om_view yv   = full_view(y, rank, full);
+    int64_t rows = omi_numel(y) / omi_max64(full[rank - 1], 1);
+    if (!product_rows(&av, &bv, NULL, &yv, weight_to_keep(b, rows))) return NULL;
     uint32_t save = (omi_wants(a) ? OM_SAVE_IN(1) : 0) | (omi_wants(b) ? OM_SAVE_IN(0) : 0);
     return omi_record1(OM_OP_MATMUL, NULL, NULL, 2, (om_tensor *[]){a, b}, y, matmul_backward,
                        save);
@@ -253,7 +292,7 @@ static om_status linear_backward(const om_record *r, om_tensor *const *dy, om_te
         om_tensor *d         = omi_new(OM_F32, rank, shape);
         if (!d) return omi_pending_status;
         om_view w = omi_view(omi_saved_in(r, 1)), v = as_matrix(d, true), y;
-        if (!fold_rows(&v, &y) || !product(&g, &w, NULL, &y)) return omi_pending_status;
+        if (!fold_rows(&v, &y) || !product(&g, &w, NULL, &y, NULL)) return omi_pending_status;
         dx[0] = d;
     }
     if (omi_needs(r, 1)) {
@@ -261,7 +300,7 @@ static om_status linear_backward(const om_record *r, om_tensor *const *dy, om_te
         om_view x;
         if (!d || !rows_of(omi_saved_in(r, 0), &x, &own_x)) return omi_pending_status;
         om_view gtr = transposed(g), y = omi_view(d);
-        if (!product(&gtr, &x, NULL, &y)) return omi_pending_status;
+        if (!product(&gtr, &x, NULL, &y, NULL)) return omi_pending_status;
         dx[1] = d;
         omi_drop_packed(own_x, NULL);
     }
@@ -307,7 +346,7 @@ om_tensor *om_linear(om_tensor *x, om_tensor *w, om_tensor *b) {
         c = omi_view_broadcast(&c, 2, yv.shape);
     }
     // Gemm and MatMul followed by Add are the same bits (AR-2.2), so the rank does not matter here.
-    if (!product(&rows, &wt, b ? &c : NULL, &yv)) return NULL;
+    if (!product(&rows, &wt, b ? &c : NULL, &yv, weight_to_keep(w, rows.shape[0]))) return NULL;
     omi_drop_packed(own, NULL);
     uint32_t save = (omi_wants(x) ? OM_SAVE_IN(1) : 0) | (omi_wants(w) ? OM_SAVE_IN(0) : 0);
     return omi_record1(OM_OP_LINEAR, NULL, NULL, 3, (om_tensor *[]){x, w, b}, y, linear_backward,

@@ -134,6 +134,10 @@ typedef struct omi_work {
 } omi_work;
 bool omi_work_get(omi_work *w, size_t bytes);
 void omi_work_put(omi_work *w);
+/* Plans and runs a product with this thread's workers. False and raised: no memory, or too large.
+ */
+struct om_matmul_args;
+bool omi_run_product(const struct om_matmul_args *m);
 
 /* Options as this build knows them: fields behind the caller's struct_size are zero, opts NULL is
  * all zero. struct_size comes first in every option struct; 0 means the fields of version 1. */

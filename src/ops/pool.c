@@ -162,18 +162,13 @@ static om_status adaptive_backward(const om_record *r, om_tensor *const *dy, om_
 /* y = a b over the last two axes; the one without batch axes is used for every item. */
 static bool adaptive_product(om_tensor *a, om_tensor *b, om_tensor *y) {
     om_view av = omi_view(a), bv = omi_view(b);
-    omi_work work;
     om_matmul_args m = {.y = omi_view(y), .alpha = 1.0f, .beta = 1.0f};
     int64_t shape[4] = {y->shape[0], y->shape[1], a->shape[a->rank - 2], a->shape[a->rank - 1]};
     m.a              = omi_view_broadcast(&av, 4, shape);
     shape[2]         = b->shape[b->rank - 2];
     shape[3]         = b->shape[b->rank - 1];
     m.b              = omi_view_broadcast(&bv, 4, shape);
-    int workers      = omi_workers();
-    if (!omi_work_get(&work, omi_matmul_workspace(&m, workers))) return false;
-    omi_matmul(&m, work.data, workers);
-    omi_work_put(&work);
-    return true;
+    return omi_run_product(&m);
 }
 
 /* MatMul(Ph, MatMul(x, Pw^T)). */

@@ -258,10 +258,56 @@ static void weights_in_the_callers_memory_are_never_cached(void **state) {
     }
 }
 
+/* Strides of 0 can ask for more steps than a lifetime has, in few bytes. */
+static void a_product_of_2_58_steps_is_refused(void **state) {
+    (void)state;
+    OM_SCOPE {
+        int64_t n = (int64_t)1 << 58, q = (int64_t)1 << 52, p = (int64_t)1 << 56, none = 0;
+        om_tensor *one = om_ones(OM_F32, 1, (int64_t[]){1});
+        om_tensor *a   = om_expand(one, 1, &n);
+        assert_null(om_matmul(a, a));
+        expect(OM_ERR_LIMIT, "2^53");
+        om_tensor *col = om_expand(one, 2, (int64_t[]){q, 3}),
+                  *row = om_expand(one, 2, (int64_t[]){3, q});
+        assert_null(om_matmul(row, col));
+        expect(OM_ERR_LIMIT, "2^53");
+        assert_null(om_matmul(om_expand(om_ones(OM_I64, 1, (int64_t[]){1}), 1, &p),
+                              om_expand(om_ones(OM_I64, 1, (int64_t[]){1}), 1, &p)));
+        expect(OM_ERR_LIMIT, "2^53");
+        assert_null(om_linear(row, row, NULL));
+        expect(OM_ERR_LIMIT, "2^53");
+        om_tensor *e =
+            om_matmul(om_expand(one, 2, (int64_t[]){0, n}), om_expand(one, 2, (int64_t[]){n, 0}));
+        assert_non_null(e); // nothing to compute
+        assert_int_equal(om_numel(e), 0);
+        om_tensor *z = om_zeros(OM_F32, 1, &none);
+        assert_true(om_item_f32(om_matmul(z, z)) == 0);
+    }
+}
+
+/* The dot product of two long vectors reads them where they are. */
+static void a_dot_product_takes_no_memory(void **state) {
+    (void)state;
+    OM_SCOPE {
+        int64_t n    = 20000000;
+        om_tensor *a = om_expand(om_full(0.5, OM_F32, 1, (int64_t[]){1}), 1, &n);
+        om_tensor *b = om_full(3, OM_F32, 1, &n);
+        om_memory_stats before, after;
+        om_memory(&before);
+        om_memory_reset_peak();
+        om_tensor *y = om_matmul(a, b);
+        om_memory(&after);
+        assert_true(om_item_f32(y) == 3e7f);
+        assert_true(after.peak - before.bytes < 1 << 20);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_running_statistics),
         cmocka_unit_test(weights_in_the_callers_memory_are_never_cached),
+        cmocka_unit_test(a_product_of_2_58_steps_is_refused),
+        cmocka_unit_test(a_dot_product_takes_no_memory),
         cmocka_unit_test(test_running_statistics_refused),
         cmocka_unit_test(test_running_statistics_saved),
         cmocka_unit_test(test_dropout_generator),

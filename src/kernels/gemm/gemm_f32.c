@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "kernels/gemm/direct.h"
 #include "kernels/gemm/pack.h"
 
 /* ---- tiles that read a in place -------------------------------------------------------------- */
@@ -286,6 +287,54 @@ void FN(gemm_f32)(const om_gemm_args *g) {
     } else {
         many_rows(g);
     }
+}
+
+/* One tile over all of k: rows [i, i + mr), columns [j, j + cols) of y. */
+static void direct_block(const om_gemm_args *g, om_direct d, om_direct_tile f, int64_t i, int mr,
+                         int64_t j, int64_t cols, int64_t width) {
+    float part[DVECS * DW_COLS] __attribute__((aligned(64)));
+    float group[DVECS * DW_COLS] __attribute__((aligned(64)));
+    float *y = g->y + i * g->y_rs + j;
+    for (int64_t k0 = 0; k0 < g->k; k0 += OM_GEMM_KB) {
+        int64_t in_group = k0 % OM_GEMM_SB;
+        if (in_group == 0 && k0 && omi_cut_short()) return;
+        d.kc = omi_min64(g->k - k0, OM_GEMM_KB);
+        d.a  = g->a + i * g->a_rs + k0 * g->a_cs;
+        d.b  = g->b + j * g->b_cs + k0 * g->b_rs;
+        f(&d, part);
+        if (k0 == 0) {
+            for (int r = 0; r < mr; r++)
+                memcpy(y + r * g->y_rs, part + r * width, (size_t)cols * sizeof *y);
+        } else if (k0 < OM_GEMM_SB) {
+            add_block(y, g->y_rs, part, width, mr, cols);
+        } else {
+            if (in_group == 0)
+                memcpy(group, part, sizeof *part * (size_t)(mr * width));
+            else
+                add_block(group, width, part, width, mr, width);
+            if (k0 + d.kc == g->k || in_group + OM_GEMM_KB == OM_GEMM_SB)
+                add_block(y, g->y_rs, group, width, mr, cols);
+        }
+    }
+}
+
+void FN(gemm_direct_f32)(const om_gemm_args *g) {
+    OM_COUNT_CALL();
+    om_direct d = {.ars = g->a_rs, .acs = g->a_cs, .brs = g->b_rs, .bcs = g->b_cs};
+    for (int64_t i = 0; i < g->m && g->k > 0; i += DROWS) {
+        int mr = (int)omi_min64(DROWS, g->m - i);
+        for (int64_t j = 0; j < g->n;) {
+            int nv;
+            om_direct_tile f = direct_choose(&d, mr, g->n - j, &nv);
+            int64_t cols     = omi_min64(nv * DW_COLS, g->n - j);
+            d.lanes          = (int)(cols - (nv - 1) * DW_COLS);
+            direct_block(g, d, f, i, mr, j, cols, nv * DW_COLS);
+            j += cols;
+        }
+    }
+    for (int64_t i = 0; i < g->m && g->k == 0; i++)
+        memset(g->y + i * g->y_rs, 0, (size_t)g->n * sizeof *g->y);
+    finish(g, 0, g->m, 0, g->n);
 }
 
 void FN(gemm_combine_f32)(const om_gemm_args *g, const float *s, int64_t slot, int64_t slots) {
