@@ -136,20 +136,10 @@ void omi_record_free_saved(om_record *r) {
 
 /* ---- the exit of every operator ------------------------------------------------------------- */
 
-static void spread_taint(const om_call *c) {
-    uint32_t taint = 0;
+static void spread_marks(const om_call *c) {
     for (uint32_t i = 0; i < c->n_in; i++)
-        if (c->in[i])
-            taint |= atomic_load_explicit(&c->in[i]->storage->taint, memory_order_relaxed);
-    if (OM_LIKELY(!taint)) return;
-    for (uint32_t i = 0; i < c->n_in;
-         i++) { // the serial of one of them: an OR of two means nothing
-        uint32_t t =
-            c->in[i] ? atomic_load_explicit(&c->in[i]->storage->taint, memory_order_relaxed) : 0;
-        if (t) taint = t;
-    }
-    for (uint32_t i = 0; i < c->n_out; i++)
-        atomic_store_explicit(&c->out[i]->storage->taint, taint, memory_order_relaxed);
+        for (uint32_t k = 0; c->in[i] && k < c->n_out; k++)
+            omi_spread_marks(c->out[k], c->in[i]);
 }
 
 static bool any_traced(const om_call *c) {
@@ -189,13 +179,14 @@ static om_status leave(const om_call *c, bool *kept) {
     if (c->name)
         for (uint32_t i = 0; i < c->n_out; i++)
             c->out[i]->origin = c->name;
+    if (OM_UNLIKELY(omi_record_watch != NULL)) OM_TRY(omi_record_watch(c));
     if (OM_UNLIKELY(any_traced(c))) {
         for (uint32_t i = 0; i < c->n_in; i++)
             if (c->in[i]) OM_TRY(omi_check_thread(c->in[i]));
         return omi_seam->record(omi_seam->self, c, c->out);
     }
-    if (OM_UNLIKELY(omi_record_watch != NULL)) OM_TRY(omi_record_watch(c));
-    spread_taint(c);
+    spread_marks(c);
+    if (omi_failed()) return omi_pending_status;
     if (!c->backward || omi_grad_off || !any_needs_grad(c)) return OM_OK;
     *kept = true;
     return keep_record(c);

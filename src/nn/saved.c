@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/utf8.h"
+#include "tensor/seam.h"
 
 #define SAVED_TAGS "STATDATATRAIOPTMRNGS"
 
@@ -78,6 +79,7 @@ om_status omi_out_state(om_str *stat, om_saved_data *d, const om_state_list *lis
         om_tensor *t            = omi_pack(e->t);
         uint64_t bytes, offset;
         if (!t) return om_pending();
+        OM_TRY(omi_seam_opaque(e->t, "saving weights"));
         bytes = (uint64_t)omi_numel(t) * om_dtype_size((om_dtype)t->dtype);
         if (!omi_data_add(d, omi_ptr(t), bytes, &offset)) return om_pending();
         omi_out_text(stat, e->path);

@@ -101,6 +101,8 @@ static om_status commit(const om_state_list *have, om_tensor *const *match) {
     om_scope s = om_scope_begin();
     bool was   = omi_no_grad();
     for (size_t i = 0; i < have->v.n && !omi_failed(); i++)
+        if (match[i]) omi_seam_write(have->v.v[i].t, OM_WRITE_COPY_IN);
+    for (size_t i = 0; i < have->v.n && !omi_failed(); i++)
         if (match[i]) omi_ptr_mut(have->v.v[i].t, "loading of weights");
     for (size_t i = 0; i < have->v.n && !omi_failed(); i++)
         if (match[i] && match[i] != have->v.v[i].t) om_copy_(have->v.v[i].t, match[i]);

@@ -4,8 +4,10 @@
  *
  * Views share the storage of their input and still record, so that gradients and traces follow
  * them. What would only repeat its input returns the same handle (CD-2): a reshape or expand to the
- * same shape, contiguous of a contiguous tensor. Records keep the sizes the caller wrote, -1
- * included (TD-2). Flatten and Transpose are written as the Reshape and the Permute they are.
+ * same shape, contiguous of a contiguous tensor. Of a traced tensor only what repeats it at every
+ * size: the rest is recorded with its raw arguments, and the tracer decides (TD-20). Records keep
+ * the sizes the caller wrote, -1 included (TD-2). Flatten and Transpose are written as the Reshape
+ * and the Permute they are.
  *
  * Needs: op.h, compute/move.
  */
@@ -124,15 +126,21 @@ static bool resolve_target(om_tensor *x, int rank, const int64_t *dims, int64_t 
     return bad_target(x, rank, dims, why);
 }
 
-om_tensor *om_reshape(om_tensor *x, int rank, const int64_t *dims) {
-    OMI_ENTER("om_reshape");
-    int64_t shape[OM_MAX_RANK];
-    if (!omi_args1(x) || !resolve_target(x, rank, dims, shape)) return NULL;
-    if (shape_is(x, rank, shape)) return omi_file(x);
+/* joined: the target is the first axes of x as they are, and one that joins the rest. Traced, also
+ * a reshape to the same sizes is recorded: it may be another one at other sizes (TD-20). */
+static om_tensor *reshape_recorded(om_tensor *x, int rank, const int64_t *dims, bool joined) {
+    int64_t shape[OM_MAX_RANK] = {0};
+    if (!resolve_target(x, rank, dims, shape)) return NULL;
+    if (shape_is(x, rank, shape) && !omi_traced(x)) return omi_file(x);
     om_tensor *y = omi_reshaped(x, rank, shape);
     if (!y) return NULL;
-    om_reshape_raw raw = {.target = {rank, dims}};
+    om_reshape_raw raw = {.target = {rank, dims}, .joined = joined};
     return omi_record1(OM_OP_RESHAPE, &raw, NULL, 1, &x, y, reshape_backward, 0);
+}
+
+om_tensor *om_reshape(om_tensor *x, int rank, const int64_t *dims) {
+    OMI_ENTER("om_reshape");
+    return omi_args1(x) ? reshape_recorded(x, rank, dims, false) : NULL;
 }
 
 om_tensor *om_flatten(om_tensor *x, int from_axis) {
@@ -141,9 +149,10 @@ om_tensor *om_flatten(om_tensor *x, int from_axis) {
     int64_t kept = 1;
     int axis;
     if (!omi_args1(x) || omi_axis(from_axis, x->rank ? x->rank : 1, &axis) != OM_OK) return NULL;
+    if (axis + 1 == x->rank) return omi_file(x); // nothing to join, at any size
     for (int i = 0; i < axis; i++)
         kept *= dims[i] = x->shape[i];
-    // The joined axis is "whatever is left": -1 says so to a trace. Beside a size 0, -1 means
+    // The joined axis is "whatever is left", written as -1. Beside a size 0, -1 means
     // nothing, so there the size itself is written.
     dims[axis] = -1;
     if (kept == 0) {
@@ -151,7 +160,7 @@ om_tensor *om_flatten(om_tensor *x, int from_axis) {
         for (int i = axis; i < x->rank; i++)
             dims[axis] *= x->shape[i];
     }
-    return om_reshape(x, axis + 1, dims);
+    return reshape_recorded(x, axis + 1, dims, true);
 }
 
 /* ---- Permute, Transpose ---------------------------------------------------------------------- */
@@ -237,17 +246,18 @@ static bool axes_mask(om_tensor *x, int n_axes, const int64_t *axes, int n, uint
 
 om_tensor *om_squeeze(om_tensor *x, int n, const int64_t *axes) {
     OMI_ENTER("om_squeeze");
+    om_squeeze_raw raw = {.axes = {n, axes}};
     int64_t all[OM_MAX_RANK], shape[OM_MAX_RANK], strides[OM_MAX_RANK];
     uint32_t mask;
     int rank = 0;
     if (!omi_args1(x)) return NULL;
-    if (n == 0) { // every axis of size 1: the record names them, as the default it stands for
+    if (n == 0) { // every axis of size 1, now: the record keeps that none was named (TD-22)
         for (int i = 0; i < x->rank; i++)
             if (x->shape[i] == 1) all[n++] = i;
         axes = all;
     }
     if (!axes_mask(x, n, axes, x->rank, &mask)) return NULL;
-    if (mask == 0) return omi_file(x);
+    if (mask == 0 && !omi_traced(x)) return omi_file(x);
     for (int i = 0; i < x->rank; i++) {
         if (!(mask >> i & 1)) {
             shape[rank]     = x->shape[i];
@@ -259,7 +269,6 @@ om_tensor *om_squeeze(om_tensor *x, int n, const int64_t *axes) {
     }
     om_tensor *y = omi_view_of(x, rank, shape, strides, x->offset);
     if (!y) return NULL;
-    om_squeeze_raw raw = {.axes = {n, axes}};
     return omi_record1(OM_OP_SQUEEZE, &raw, NULL, 1, &x, y, reshape_backward, 0);
 }
 
@@ -324,7 +333,7 @@ om_tensor *om_expand(om_tensor *x, int rank, const int64_t *dims) {
                          OMI_T(x), i, (long long)dims[i]);
     }
     if (omi_check_dims(rank, shape, &(int64_t){0}) != OM_OK) return NULL;
-    if (shape_is(x, rank, shape)) return omi_file(x);
+    if (shape_is(x, rank, shape) && !omi_traced(x)) return omi_file(x);
     om_tensor *y = expanded(x, rank, shape);
     if (!y) return NULL;
     om_expand_raw raw = {.target = {rank, dims}};
@@ -337,7 +346,7 @@ om_tensor *om_expand_as(om_tensor *x, om_tensor *like) {
     if (like->rank < x->rank)
         OM_FAIL_NULL(OM_ERR_SHAPE, "%s has more axes than %s; an expansion cannot drop axes",
                      OMI_T(x), OMI_T(like));
-    if (omi_same_shape(x, like)) return omi_file(x);
+    if (omi_same_shape(x, like) && !omi_traced(x) && !omi_traced(like)) return omi_file(x);
     om_tensor *y = expanded(x, like->rank, like->shape);
     if (!y) return NULL;
     om_tensor *in[2] = {x, like};

@@ -11,6 +11,7 @@
 
 #include "base/thread.h"
 #include "compute/move.h"
+#include "tensor/seam.h"
 
 static om_loader *loader_new(int64_t items, int64_t batch, int n, const om_loader_opts *opts) {
     if (items < 1 || batch < 1 || n < 1)
@@ -86,6 +87,7 @@ om_status omi_loader_order(om_loader *l, om_rng *rng) {
     om_scope s   = om_scope_begin();
     om_tensor *p = om_permutation(rng, l->items);
     if (p) memcpy(l->order, omi_ptr(p), (size_t)l->items * sizeof *l->order);
+    l->drawn = omi_seam ? omi_seam->serial : 0;
     return om_scope_end(s);
 }
 
@@ -126,9 +128,14 @@ static om_status make_batch(om_loader *l, int64_t count, om_tensor **out) {
             if (!out[i]) return omi_fail(OM_ERR_STATE, "fill left tensor %d of the batch NULL", i);
         return OM_OK;
     }
-    for (int i = 0; i < l->n; i++)
+    for (int i = 0; i < l->n; i++) {
+        OM_TRY(
+            omi_seam_take(l->tensors[i])); // a batch of traced rows would leave the trace's sight
         if (!(out[i] = rows(l->tensors[i], count, index))) return om_pending();
-    return OM_OK;
+        omi_spread_marks(out[i], l->tensors[i]);
+        if (l->drawn && omi_seam && l->drawn == omi_seam->serial) omi_random_filled(out[i]);
+    }
+    return om_pending();
 }
 
 bool om_loader_next(om_loader *l, om_tensor **out) {

@@ -17,6 +17,7 @@ struct om_loader {
     int64_t epoch, position; /* epochs ended; items of this one handed out */
     bool running;            /* an epoch is under way                      */
     om_rng start;            /* the generator as this epoch found it       */
+    uint32_t drawn;          /* serial of the trace in which the order was drawn, or 0 */
     int64_t *order;          /* items entries: this epoch's order          */
 };
 

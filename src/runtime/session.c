@@ -251,20 +251,19 @@ static om_status pack_tensors(const om_program *p, call *c) {
     return OM_OK;
 }
 
-/* What a generator filled stays marked through a session (TD-9). */
-static uint32_t taint_of(const om_graph *g, const call *c) {
-    uint32_t taint = 0;
+/* What a trace marked stays marked through a session (TD-9, TD-24). */
+static void spread_marks(const om_graph *g, const call *c, om_tensor *y) {
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        taint |= atomic_load_explicit(&c->t[i]->storage->taint, memory_order_relaxed);
-    return taint;
+        omi_spread_marks(y, c->t[i]);
 }
 
-static om_status make_outputs(const om_plan *p, uint32_t taint, om_tensor **made, void **data) {
+static om_status make_outputs(const om_plan *p, const call *c, const om_graph *g, om_tensor **made,
+                              void **data) {
     for (uint32_t i = 0; i < p->n_out; i++) {
         made[i] = omi_new(p->out[i].dtype, p->out[i].rank, p->out[i].shape);
         if (!made[i]) return om_pending();
         data[i] = omi_ptr(made[i]);
-        if (taint) atomic_store_explicit(&made[i]->storage->taint, taint, memory_order_relaxed);
+        spread_marks(g, c, made[i]);
     }
     return OM_OK;
 }
@@ -276,7 +275,7 @@ static om_status run_call(om_session *s, call *c, om_tensor **made) {
     om_plan *plan = omi_cache_plan(&s->cache, s->program, c->feed, workers_of(s), s->memory_limit);
     if (!plan) return om_pending();
     om_run *r    = omi_cache_take_run(&s->cache, plan);
-    om_status st = r ? make_outputs(plan, taint_of(p->graph, c), made, c->out) : om_pending();
+    om_status st = r ? make_outputs(plan, c, p->graph, made, c->out) : om_pending();
     if (st == OM_OK) st = omi_run_steps(r, c->in, c->out);
     if (r) omi_cache_give_run(&s->cache, r);
     omi_plan_release(plan);

@@ -63,6 +63,7 @@ void *om_data_mut(om_tensor *t) {
     OMI_ENTER("om_data_mut");
     if (!t || omi_check_arg(t, "the tensor") != OM_OK) return NULL;
     if (omi_seam_write(t, OM_WRITE_DATA) != OM_OK) return NULL;
+    if (omi_seam_read(t, OM_READ_DATA) != OM_OK) return NULL; // the pointer reads too
     if (!omi_contiguous(t))
         OM_FAIL_NULL(OM_ERR_STATE, "%s is a strided view; write to its base or to a copy",
                      OMI_T(t));
@@ -236,13 +237,14 @@ om_status om_copy_(om_tensor *t, om_tensor *from) {
     OM_TRY(check_in_place(t, OM_WRITE_COPY_IN));
     OM_TRY(check_source(t, from));
     // Copying a traced value into an untraced tensor would take it out of the trace's sight.
-    OM_TRY(omi_seam_read(from, OM_READ_COPY_OUT));
-    from = apart(t, from);
+    OM_TRY(omi_seam_take(from));
+    om_tensor *source = from;
+    from              = apart(t, from);
     if (!from || !omi_ptr_mut(t, "om_copy_")) return omi_pending_status;
     om_view src = omi_view(from), dst = omi_view(t);
     src = omi_view_broadcast(&src, t->rank, t->shape);
     copy_whole(&src, &dst);
-    omi_spread_taint(t, from);
+    omi_spread_marks(t, source);
     return OM_OK;
 }
 
@@ -250,7 +252,7 @@ om_status om_add_(om_tensor *t, om_tensor *other) {
     OMI_ENTER("om_add_");
     OM_TRY(check_in_place(t, OM_WRITE_INPLACE_OP));
     OM_TRY(check_source(t, other));
-    OM_TRY(omi_seam_read(other, OM_READ_COPY_OUT));
+    OM_TRY(omi_seam_take(other));
     if (!omi_binary_supports(OM_B_ADD, (om_dtype)t->dtype))
         return omi_fail(OM_ERR_DTYPE, "%s cannot be added; use om_or", OMI_T(t));
     om_scope s     = om_scope_begin();
@@ -261,7 +263,7 @@ om_status om_add_(om_tensor *t, om_tensor *other) {
     omi_binary(OM_B_ADD, &a, &b, &y);
     if (omi_check_cancel() != OM_OK) return om_scope_end(s);
     copy_whole(&y, &a);
-    omi_spread_taint(t, other);
+    omi_spread_marks(t, other);
     return om_scope_end(s);
 }
 

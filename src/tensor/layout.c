@@ -32,13 +32,6 @@ static bool layout_arg(const om_tensor *t, uint8_t layout) {
     return false;
 }
 
-/* What a trace must know about the bytes travels with them (TD-9). */
-static void copy_taint(const om_tensor *from, om_tensor *to) {
-    atomic_store_explicit(&to->storage->taint,
-                          atomic_load_explicit(&from->storage->taint, memory_order_relaxed),
-                          memory_order_relaxed);
-}
-
 om_tensor *om_to_nchw16c(om_tensor *t) {
     OMI_ENTER("om_to_nchw16c");
     if (!layout_arg(t, OM_STRIDED)) return NULL;
@@ -51,7 +44,7 @@ om_tensor *om_to_nchw16c(om_tensor *t) {
     y->rank   = 4;
     memcpy(y->shape, s, 4 * sizeof *s);
     memset(y->strides, 0, sizeof y->strides);
-    copy_taint(t, y);
+    omi_spread_marks(y, t); // what a trace knows of the elements (TD-9)
     return y;
 }
 
@@ -62,6 +55,6 @@ om_tensor *om_from_nchw16c(om_tensor *t) {
     om_tensor *y     = omi_new(OM_F32, 4, s);
     if (!y) return NULL;
     omi_from_nchw16c(s[0], s[1], s[2] * s[3], omi_ptr(t), omi_ptr(y));
-    copy_taint(t, y);
+    omi_spread_marks(y, t);
     return y;
 }

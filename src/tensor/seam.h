@@ -3,7 +3,8 @@
  * below.
  *
  * Nothing in tensor, autograd or ops knows what a trace does. They report records, reads, writes,
- * changes of grad mode and random fills; the hook may refuse by raising. A tensor is traced while
+ * changes of grad mode and random fills; the hook may refuse by raising. A storage's `taint` is not
+ * a mark but says that some trace keeps marks of it: look there. A tensor is traced while
  * the serial it carries is live, so ending a trace clears one slot and walks nothing.
  *
  * Needs: tensor.h.  Used by: tensor, autograd, ops, trace.
@@ -36,6 +37,10 @@ typedef struct om_seam {
     om_status (*write)(void *self, const om_tensor *t, om_write_kind k, const om_site *site);
     om_status (*no_grad)(void *self, const om_site *site);
     void (*random)(void *self, om_storage *s, const om_site *site);
+    /* to's elements were computed from those of from, which some trace marked (TD-24). */
+    void (*join)(void *self, const om_tensor *from, om_tensor *to);
+    /* The elements of s are about to change (TD-25). */
+    void (*wrote)(void *self, om_storage *s, const om_site *site);
     om_status (*opaque)(void *self, const char *what, const om_site *site);
     om_status (*shape_read)(void *self, const om_tensor *t, int axis); /* NULL in 1.0 */
 } om_seam;
@@ -54,11 +59,16 @@ OM_INLINE bool omi_traced(const om_tensor *t) {
 }
 /* t may be used here: untraced, or traced by this thread's tracer. Else InvalidUsage (TD-10). */
 om_status omi_check_thread(const om_tensor *t);
-/* Before user code reads or writes elements. */
+/* Before user code reads or writes elements. Reading is refused on marked tensors too (TD-24). */
 om_status omi_seam_read(const om_tensor *t, om_read_kind k);
 om_status omi_seam_write(const om_tensor *t, om_write_kind k);
-/* A write of from's elements into to: random ones stay known as such (TD-9). */
-void omi_spread_taint(om_tensor *to, const om_tensor *from);
+/* Before the library copies elements on into a tensor that no record tells a trace about. */
+om_status omi_seam_take(const om_tensor *t);
+/* to's elements come from from's: what a trace knows of those stays known (TD-9, TD-23 to TD-25).
+ */
+void omi_spread_marks(om_tensor *to, const om_tensor *from);
+/* s is written while this thread's trace records (TD-25); call it when omi_seam is set. */
+void omi_seam_wrote(om_storage *s);
 /* Session runs, file writers, custom operators: refused on traced tensors unless they can be
  * recorded. */
 om_status omi_seam_opaque(const om_tensor *t, const char *what);

@@ -50,7 +50,6 @@ static om_storage *storage_new(om_buffer *b) {
     atomic_init(&s->refs, 1);
     atomic_init(&s->taint, 0);
     atomic_init(&s->version, 0);
-    atomic_init(&s->written, 0);
     s->id     = omi_next_id();
     s->writer = NULL;
     s->buf    = b;
@@ -252,7 +251,7 @@ void *omi_ptr_mut(om_tensor *t, const char *writer) {
         omi_buffer_packed_drop(s->buf);
     atomic_fetch_add_explicit(&s->version, 1, memory_order_release);
     s->writer = writer;
-    atomic_store_explicit(&s->written, omi_seam ? omi_seam->serial : 0, memory_order_relaxed);
+    if (OM_UNLIKELY(omi_seam != NULL)) omi_seam_wrote(s);
     return omi_ptr(t);
 }
 

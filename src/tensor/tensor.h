@@ -26,11 +26,10 @@ typedef struct om_grad_slot {
 
 typedef struct om_storage {
     _Atomic uint32_t refs;
-    _Atomic uint32_t taint; /* serial of the trace in which a generator filled it, or 0 (TD-9) */
+    _Atomic uint32_t taint; /* 0, or the serial of a trace that keeps marks of it (seam.h) */
     uint64_t id;
     _Atomic uint64_t version; /* +1 per mutable access                                           */
     const char *writer;       /* function that wrote last, for messages                          */
-    _Atomic uint32_t written; /* serial of the trace that recorded at the last write, or 0       */
     om_buffer *buf;
 } om_storage;
 

@@ -4,9 +4,8 @@
  * Key (storage id, offset, shape, strides): ids are never reused and captured storages are
  * retained, so a freed temporary cannot be mistaken for another (TD-7). A contiguous whole storage
  * shares its buffer, copy on write keeps the bytes (CD-1, CD-19); other views are copied now. A
- * storage that changes later is InPlaceMutation: the graph would hold the earlier values. What a
- * generator filled during the trace, or the example that was handed to om_trace_input, is refused
- * (TD-9, CD-11).
+ * storage that changes later is InPlaceMutation: the graph would hold the earlier values. What
+ * marks.c knows of is refused (TD-9, TD-23, TD-25).
  */
 #include <string.h>
 
@@ -29,22 +28,6 @@ static uint64_t key_of(uint64_t storage, int dtype, int rank, int64_t offset, co
     return h;
 }
 
-static om_status refuse_random(om_tracer *tr, om_tensor *t, const char *op) {
-    const om_site *made = NULL, *any = NULL;
-    for (size_t i = 0; i < tr->randoms.n; i++) {
-        any = &tr->randoms.v[i].site;
-        if (tr->randoms.v[i].storage == t->storage->id) made = any;
-    }
-    return omi_fail_trace(
-        OM_TRACE_UNSUPPORTED_OPERATION,
-        "%s got %s, which %s random numbers drawn while tracing by %s: they would be "
-        "frozen into the graph; draw them before om_trace_begin or make them an input",
-        op, OMI_T(t), made ? "holds" : "was computed from",
-        made  ? OMI_SITE(made)
-        : any ? OMI_SITE(any)
-              : "a generator");
-}
-
 /* What may not become a constant at all. */
 static om_status check_capture(om_tracer *tr, om_tensor *t, int64_t numel, const char *op) {
     if (t->layout != OM_STRIDED)
@@ -53,14 +36,7 @@ static om_status check_capture(om_tracer *tr, om_tensor *t, int64_t numel, const
             "%s got %s in a blocked layout, which a graph cannot hold: convert it "
             "with om_from_nchw16c",
             op, OMI_T(t));
-    for (size_t i = 0; i < tr->examples.n; i++)
-        if (tr->examples.v[i].storage == t->storage->id)
-            return omi_fail_trace(OM_TRACE_INVALID_USAGE,
-                                  "input '%s' was used through the original tensor %s; use the one "
-                                  "om_trace_input returned",
-                                  tr->examples.v[i].input, OMI_T(t));
-    if (atomic_load_explicit(&t->storage->taint, memory_order_relaxed) == tr->serial)
-        return refuse_random(tr, t, op);
+    OM_TRY(omi_tr_check_marks(tr, t, op));
     if (numel >= MAX_CONST_BYTES / (int64_t)om_dtype_size((om_dtype)t->dtype))
         return omi_fail_trace(
             OM_TRACE_UNSUPPORTED_OPERATION,
@@ -85,29 +61,9 @@ static om_status check_version(om_tracer *tr, const om_tconst *c) {
         OMI_SITE(&c->first), c->storage->writer ? c->storage->writer : "a write");
 }
 
-/* A tensor that was there before the trace and that the model updated before it used it: a counter
- * or a running mean, which a graph would freeze at the value of the example run. */
-static om_status check_updated(om_tracer *tr, const om_tconst *c) {
-    bool exact;
-    om_tparam *p = omi_tr_param_of(tr, c, &exact);
-    if (c->storage->id >= tr->first_id ||
-        atomic_load_explicit(&c->storage->written, memory_order_relaxed) != tr->serial)
-        return OM_OK;
-    return omi_fail_trace(
-        OM_TRACE_IN_PLACE_MUTATION,
-        "%s, first used by %s, was updated while tracing by %s: the graph would "
-        "hold one of its values; update it outside the trace, or make it an input",
-        p                ? p->name
-        : c->tensor_name ? c->tensor_name
-                         : "an unnamed constant",
-        OMI_SITE(&c->first), c->storage->writer ? c->storage->writer : "a write");
-}
-
 om_status omi_tr_check_consts(om_tracer *tr) {
-    for (size_t i = 0; i < tr->const_list.n; i++) {
+    for (size_t i = 0; i < tr->const_list.n; i++)
         OM_TRY(check_version(tr, tr->const_list.v[i]));
-        OM_TRY(check_updated(tr, tr->const_list.v[i]));
-    }
     return OM_OK;
 }
 

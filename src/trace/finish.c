@@ -80,28 +80,55 @@ static bool find_holders(om_tracer *tr, const om_tnodes *order) {
 /* ---- 3: checks
  * ------------------------------------------------------------------------------------ */
 
-/* TD-17: every index of one symbolic axis was selected, by what the outputs need. */
+/* The selections along one symbolic axis, of one sign of index. */
+typedef struct om_loop {
+    int64_t n_taken, n_seen;
+    uint8_t *seen; /* bits, once n_taken may reach the size */
+} om_loop;
+
+static om_loop *loop_of(om_tracer *tr, om_strmap *loops, const om_tselect *s) {
+    struct {
+        const om_tvalue *v;
+        int64_t axis;
+    } *key = omi_arena_alloc(&tr->arena, sizeof *key);
+    if (!key) return NULL;
+    key->v        = s->v;
+    key->axis     = 2 * s->axis + (s->index < 0);
+    om_loop *loop = omi_strmap_get(loops, (const char *)key, sizeof *key);
+    if (loop) return loop;
+    loop = omi_arena_alloc(&tr->arena, sizeof *loop);
+    return loop && omi_strmap_set(loops, (const char *)key, sizeof *key, loop) ? loop : NULL;
+}
+
+static om_status check_select(om_tracer *tr, om_loop *l, const om_tselect *s, bool counting) {
+    int64_t n = s->v->e[s->axis].size, at = s->index < 0 ? -1 - s->index : s->index;
+    if (counting) return l->n_taken++, OM_OK;
+    if (l->n_taken < n) return OM_OK;
+    if (!l->seen && !(l->seen = omi_arena_alloc(&tr->arena, (size_t)n / 8 + 1)))
+        return om_pending();
+    if (l->seen[at / 8] >> (at % 8) & 1) return OM_OK;
+    l->seen[at / 8] |= (uint8_t)(1 << at % 8);
+    if (++l->n_seen < n) return OM_OK;
+    return omi_fail_trace(OM_TRACE_SYMBOLIC_SHAPE,
+                          "a loop over symbolic axis %d ('%s') was unrolled: all its %lld indices "
+                          "were selected one by one (%s); use an operator over the whole axis",
+                          s->axis, OMI_EXT(&s->v->e[s->axis]), (long long)n,
+                          OMI_SITE(&s->out->node->site));
+}
+
+/* TD-17: every index of one symbolic axis was selected, by what the outputs need. Indices from the
+ * front and from the end are two things: 0 and -1 of two are the first and the last. */
 static om_status check_loops(om_tracer *tr) {
-    for (size_t i = 0; i < tr->selects.n; i++) {
-        const om_tselect *s = &tr->selects.v[i];
-        int64_t n = s->v->e[s->axis].size, seen = 0;
-        if (s->index != 0 || !s->out->node->order) continue; // each loop once: at its index 0
-        for (int64_t want = 0; want < n; want++)
-            for (size_t k = 0; k < tr->selects.n; k++) {
-                const om_tselect *o = &tr->selects.v[k];
-                if (o->v != s->v || o->axis != s->axis || o->index != want || !o->out->node->order)
-                    continue;
-                seen++;
-                break;
-            }
-        if (seen == n)
-            return omi_fail_trace(
-                OM_TRACE_SYMBOLIC_SHAPE,
-                "a loop over symbolic axis %d ('%s') was unrolled: all its %lld indices "
-                "were selected one by one (%s); use an operator over the whole axis",
-                s->axis, OMI_EXT(&s->v->e[s->axis]), (long long)n, OMI_SITE(&s->out->node->site));
+    om_strmap loops = {0};
+    om_status st    = OM_OK;
+    for (size_t i = 0; i < 2 * tr->selects.n && st == OM_OK; i++) {
+        const om_tselect *s = &tr->selects.v[i % tr->selects.n];
+        if (!s->out->node->order) continue;
+        om_loop *l = loop_of(tr, &loops, s);
+        st         = l ? check_select(tr, l, s, i < tr->selects.n) : om_pending();
     }
-    return OM_OK;
+    omi_strmap_free(&loops);
+    return st;
 }
 
 /* ---- 4: writing

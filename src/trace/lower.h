@@ -85,6 +85,14 @@ bool omi_lw_unify(om_lowering *lw, uint32_t a, const om_extent *ea, int ax, uint
 /* NumPy broadcasting of two operands of the call, or of an already joined shape with operand b. */
 bool omi_lw_broadcast(om_lowering *lw, uint32_t a, const om_xshape *sa, uint32_t b,
                       const om_tvalue *vb, om_xshape *out);
+/* The same extents on the same axes: nothing happens, at any size (TD-20). */
+bool omi_lw_same_extents(const om_tvalue *x, const om_xshape *s);
+/* The output is x itself. */
+om_tvalue *omi_lw_alias(om_lowering *lw, om_tvalue *x);
+/* Constant indices of operand i along a symbolic axis of operand 0: those that stand for its size
+ * are refused, others noted (TD-21). */
+bool omi_lw_check_indices(om_lowering *lw, uint32_t i, const om_tvalue *idx, const om_extent *e,
+                          int axis);
 /* Raises SymbolicShape unless the axis of operand i is static. what says why: "is split". */
 bool omi_lw_need_static(om_lowering *lw, uint32_t i, const om_tvalue *v, int axis,
                         const char *what);

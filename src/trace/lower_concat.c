@@ -3,6 +3,20 @@
  */
 #include "trace/lower.h"
 
+/* 32 - T zeros would be a fixed piece here: a single trace cannot tell, so it says so (D17). */
+static void note_fixed_parts(om_lowering *lw, om_tvalue *const *in, uint32_t n, int axis) {
+    const om_extent *sym = NULL;
+    for (uint32_t k = 0; k < n && !sym; k++)
+        if (!omi_ext_is_static(&in[k]->e[axis])) sym = &in[k]->e[axis];
+    for (uint32_t k = 0; sym && k < n; k++)
+        if (omi_ext_is_static(&in[k]->e[axis]) && in[k]->kind != OM_TV_NODE &&
+            in[k]->kind != OM_TV_INPUT)
+            omi_tr_note(
+                lw->tr,
+                "%s: a constant piece of the fixed %lld is joined to symbolic axis %d ('%s')",
+                OMI_SITE(&lw->site), (long long)in[k]->e[axis].size, axis, OMI_EXT(sym));
+}
+
 /* Extents of all axes but the joined one agree; that one is the sum. */
 static bool concat_extents(om_lowering *lw, om_tvalue *const *in, uint32_t n, int axis,
                            om_xshape *s) {
@@ -11,6 +25,7 @@ static bool concat_extents(om_lowering *lw, om_tvalue *const *in, uint32_t n, in
         for (int i = 0; i < s->rank; i++)
             if (i != axis && !omi_lw_unify(lw, 0, &s->e[i], i, k, &in[k]->e[i], i, false, &s->e[i]))
                 return false;
+    note_fixed_parts(lw, in, n, axis);
     const om_extent **parts = omi_arena_array(&lw->tr->arena, n, sizeof *parts);
     if (!parts) return false;
     for (uint32_t k = 0; k < n; k++)
@@ -42,6 +57,10 @@ static om_status lower_pad(om_lowering *lw, const om_call *call, om_tvalue *cons
         axes[i]           = i;
         pads[i]           = raw->before.v[i];
         pads[x->rank + i] = raw->after.v[i];
+        int64_t by        = raw->before.v[i] + raw->after.v[i];
+        if (by && !omi_ext_is_static(&x->e[i]))
+            omi_tr_note(lw->tr, "%s: symbolic axis %d ('%s') is padded by the fixed %lld",
+                        OMI_SITE(&lw->site), i, OMI_EXT(&x->e[i]), (long long)by);
         if (!omi_ext_add(&lw->tr->atoms, &x->e[i], raw->before.v[i] + raw->after.v[i], &s.e[i]))
             return omi_lw_done();
     }

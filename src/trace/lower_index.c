@@ -4,7 +4,39 @@
  * Integer arguments carry no evidence of where they came from, so on a symbolic axis only those
  * that do not depend on its size are taken: index 0, negative indices, the whole range.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "trace/lower.h"
+
+/* TD-20: on a symbolic axis a slice is the whole at every size only from 0 to an open end; to an
+ * end that equals the size in the example it is taken for that, with a note. Else raised, with the
+ * fix. */
+static bool slice_is_whole(om_lowering *lw, const om_slice_raw *raw, const om_extent *e, int axis) {
+    bool from_0 = raw->start == 0 && raw->step == 1;
+    char end[24];
+    if (from_0 && raw->end == OM_END) return true;
+    if (from_0 && raw->end == e->size) {
+        omi_tr_note(
+            lw->tr,
+            "%s: the slice of axis %d ('%s') ends at %lld, its size in the example, and is taken for the "
+            "whole (OM_END would say so)",
+            OMI_SITE(&lw->site), axis, OMI_EXT(e), (long long)raw->end);
+        return true;
+    }
+    if (raw->end == OM_END)
+        snprintf(end, sizeof end, "OM_END");
+    else
+        snprintf(end, sizeof end, "%lld", (long long)raw->end);
+    omi_fail_trace(
+        OM_TRACE_SYMBOLIC_SHAPE,
+        "axis %d of %s is symbolic '%s' (%lld in the example) and is sliced in part, from %lld to %s by "
+        "%lld: the graph would only fit the example; slice 0 to OM_END, select single elements (0, -1), or "
+        "do it before the input",
+        axis, OMI_LT(lw, 0), OMI_EXT(e), (long long)e->size, (long long)raw->start, end,
+        (long long)raw->step);
+    return false;
+}
 
 static om_status lower_slice(om_lowering *lw, const om_call *call, om_tvalue *const *in,
                              om_tvalue **out) {
@@ -13,10 +45,18 @@ static om_status lower_slice(om_lowering *lw, const om_call *call, om_tvalue *co
     om_tvalue *x            = in[0];
     om_xshape s             = omi_lw_shape_of(x);
     int64_t end             = raw->end;
+    const om_extent *e      = &x->e[res->axis];
+    bool symbolic           = !omi_ext_is_static(e);
     bool reversed = raw->step == -1 && raw->start == -1 && raw->end == OM_END; // the whole axis
-    if (!reversed && !omi_lw_need_static(lw, 0, x, (int)res->axis, "is sliced in part"))
+    if (symbolic && !reversed) {
+        if (slice_is_whole(lw, raw, e, (int)res->axis)) out[0] = omi_lw_alias(lw, x);
         return omi_lw_done();
-    if (!reversed) s.e[res->axis] = omi_ext_static(res->count);
+    }
+    if (!symbolic && res->count == e->size && raw->step > 0) {
+        out[0] = omi_lw_alias(lw, x);
+        return omi_lw_done();
+    }
+    if (!symbolic) s.e[res->axis] = omi_ext_static(res->count);
     if (end == OM_END && raw->step < 0) end = INT64_MIN; // ONNX's open end backwards
     out[0] = omi_lw_op(lw, "Slice",
                        OMI_INS(x, omi_lw_list(lw, 1, &raw->start), omi_lw_list(lw, 1, &end),
@@ -57,11 +97,60 @@ static om_status lower_select(om_lowering *lw, const om_call *call, om_tvalue *c
         omi_lw_node(lw, "Gather", OMI_INS(x, omi_lw_scalar(lw, OM_I64, (double)raw->index)), 1);
     omi_lw_int(lw, n, "axis", raw->axis);
     out[0]       = omi_lw_out(lw, n, 0, (om_dtype)x->dtype, &s);
-    om_tselect t = {.v = x, .out = out[0], .axis = ax, .index = res->index};
+    om_tselect t = {.v = x, .out = out[0], .axis = ax, .index = raw->index};
     if (symbolic && out[0] && !OMI_PUSH(&lw->tr->selects, t)) return omi_lw_done();
     return omi_lw_done();
 }
 const om_lower_rule omi_lower_select = {.emit = lower_select};
+
+/* Element i of a captured list of indices. */
+static int64_t index_at(const om_tconst *c, int64_t i) {
+    int32_t v32;
+    int64_t v;
+    memcpy(&v32, (const char *)c->buf->data + i * 4, sizeof v32);
+    if (c->dtype == OM_I32) return v32;
+    memcpy(&v, (const char *)c->buf->data + i * 8, sizeof v);
+    return v;
+}
+
+/* Whether n indices name all of -1 to -size. Linear in n. */
+static bool name_all_from_the_end(om_lowering *lw, const om_tconst *c, int64_t n, int64_t size) {
+    int64_t seen = 0;
+    if (n < size) return false;
+    uint8_t *bits = omi_arena_alloc(&lw->tr->arena, (size_t)size / 8 + 1);
+    for (int64_t i = 0; bits && i < n; i++) {
+        int64_t k = -1 - index_at(c, i);
+        if (k < 0 || k >= size || (bits[k / 8] >> (k % 8) & 1)) continue;
+        bits[k / 8] |= (uint8_t)(1 << k % 8);
+        seen++;
+    }
+    return seen == size;
+}
+
+bool omi_lw_check_indices(om_lowering *lw, uint32_t i, const om_tvalue *idx, const om_extent *e,
+                          int axis) {
+    if (omi_failed()) return false;
+    if (omi_ext_is_static(e) || idx->kind != OM_TV_CONST) return true;
+    const om_tconst *c = idx->c;
+    int64_t n          = c->dtype == OM_I64 || c->dtype == OM_I32
+                             ? (int64_t)(c->bytes / om_dtype_size((om_dtype)c->dtype))
+                             : 0;
+    const char *what   = NULL;
+    for (int64_t k = 0; k < n && !what; k++)
+        if (index_at(c, k) == e->size - 1 && e->size > 1) what = "name its last element";
+    if (!what && name_all_from_the_end(lw, c, n, e->size)) what = "run through all of it";
+    if (what) {
+        omi_fail_trace(
+            OM_TRACE_SYMBOLIC_SHAPE,
+            "the constant indices %s %s: axis %d of %s, symbolic '%s' (%lld in the example), would be frozen "
+            "at this size; write -1 for the last, make them with om_arange_like, or slice with step -1",
+            OMI_LT(lw, i), what, axis, OMI_LT(lw, 0), OMI_EXT(e), (long long)e->size);
+        return false;
+    }
+    omi_tr_note(lw->tr, "%s: constant indices on symbolic axis %d ('%s') need sizes above them",
+                OMI_SITE(&lw->site), axis, OMI_EXT(e));
+    return !omi_failed();
+}
 
 static om_status lower_index_select(om_lowering *lw, const om_call *call, om_tvalue *const *in,
                                     om_tvalue **out) {
@@ -69,9 +158,7 @@ static om_status lower_index_select(om_lowering *lw, const om_call *call, om_tva
     const om_index_select_res *res = call->res;
     om_tvalue *x = in[0], *idx = in[1];
     om_xshape s = {0};
-    if (!omi_ext_is_static(&x->e[res->axis]) && idx->kind == OM_TV_CONST)
-        omi_tr_note(lw->tr, "%s: constant indices on symbolic axis %d ('%s') need sizes above them",
-                    OMI_SITE(&lw->site), (int)res->axis, OMI_EXT(&x->e[res->axis]));
+    if (!omi_lw_check_indices(lw, 1, idx, &x->e[res->axis], (int)res->axis)) return omi_lw_done();
     for (int i = 0; i < x->rank; i++)
         if (i != res->axis)
             s.e[s.rank++] = x->e[i];

@@ -3,16 +3,37 @@
  */
 #include "trace/lower.h"
 
+/* The first axes as they are and one that joins the rest: nothing to guess. */
+static om_status lower_flatten(om_lowering *lw, const om_call *call, om_tvalue *const *in,
+                               om_tvalue **out) {
+    const om_reshape_raw *raw = call->raw;
+    om_tvalue *x              = in[0];
+    int kept                  = (int)raw->target.n - 1;
+    om_xshape s               = {.rank = kept + 1};
+    om_extent rest            = omi_ext_static(1);
+    for (int i = 0; i < x->rank; i++)
+        if (i < kept)
+            s.e[i] = x->e[i];
+        else if (!omi_ext_mul(&rest, &x->e[i], &rest))
+            return omi_lw_done();
+    s.e[kept] = rest;
+    out[0]    = omi_lw_same_extents(x, &s) ? omi_lw_alias(lw, x)
+                                           : omi_lw_reshape(lw, x, (om_dtype)x->dtype, &s);
+    return omi_lw_done();
+}
+
 static om_status lower_reshape(om_lowering *lw, const om_call *call, om_tvalue *const *in,
                                om_tvalue **out) {
     const om_reshape_raw *raw = call->raw;
     const om_tensor *y        = call->out[0];
     int minus_one             = -1;
     om_xshape s;
+    if (raw->joined) return lower_flatten(lw, call, in, out);
     for (int i = 0; i < raw->target.n; i++)
         if (raw->target.v[i] == -1) minus_one = i;
-    if (omi_lw_reshape_extents(lw, in[0], y->rank, y->shape, minus_one, &s))
-        out[0] = omi_lw_reshape(lw, in[0], (om_dtype)y->dtype, &s);
+    if (!omi_lw_reshape_extents(lw, in[0], y->rank, y->shape, minus_one, &s)) return omi_lw_done();
+    out[0] = omi_lw_same_extents(in[0], &s) ? omi_lw_alias(lw, in[0])
+                                            : omi_lw_reshape(lw, in[0], (om_dtype)y->dtype, &s);
     return omi_lw_done();
 }
 const om_lower_rule omi_lower_reshape = {.emit = lower_reshape};
@@ -38,19 +59,41 @@ static uint32_t axes_of(const om_list *axes, int rank) {
     return mask;
 }
 
+/* TD-22: "every axis of size 1" is another list at another size of a symbolic axis. */
+static bool all_of_size_1(om_lowering *lw, const om_tvalue *x, int64_t *ones, om_list *axes) {
+    *axes = (om_list){.v = ones};
+    for (int i = 0; i < x->rank; i++) {
+        if (omi_ext_is_static(&x->e[i])) {
+            if (x->e[i].size == 1) ones[axes->n++] = i;
+            continue;
+        }
+        omi_fail_trace(
+            OM_TRACE_SYMBOLIC_SHAPE,
+            "all axes of size 1 of %s are squeezed, and axis %d is symbolic '%s': at size 1 it would go too; "
+            "name the axes to squeeze",
+            OMI_LT(lw, 0), i, OMI_EXT(&x->e[i]));
+        return false;
+    }
+    return true;
+}
+
 static om_status lower_squeeze(om_lowering *lw, const om_call *call, om_tvalue *const *in,
                                om_tvalue **out) {
     const om_squeeze_raw *raw = call->raw;
     om_tvalue *x              = in[0];
-    uint32_t mask             = axes_of(&raw->axes, x->rank);
-    om_xshape s               = {0};
+    int64_t ones[OM_MAX_RANK];
+    om_list axes = raw->axes;
+    om_xshape s  = {0};
+    if (!axes.n && !all_of_size_1(lw, x, ones, &axes)) return omi_lw_done();
+    uint32_t mask = axes_of(&axes, x->rank);
     for (int i = 0; i < x->rank; i++)
         if (!(mask >> i & 1))
             s.e[s.rank++] = x->e[i];
         else if (!omi_lw_need_static(lw, 0, x, i, "has size 1 in the example only"))
             return omi_lw_done();
-    out[0] = omi_lw_op(lw, "Squeeze", OMI_INS(x, omi_lw_list(lw, raw->axes.n, raw->axes.v)),
-                       (om_dtype)x->dtype, &s);
+    out[0] = axes.n ? omi_lw_op(lw, "Squeeze", OMI_INS(x, omi_lw_list(lw, axes.n, axes.v)),
+                                (om_dtype)x->dtype, &s)
+                    : omi_lw_alias(lw, x);
     return omi_lw_done();
 }
 const om_lower_rule omi_lower_squeeze = {.emit = lower_squeeze};
@@ -141,7 +184,8 @@ static om_status lower_expand(om_lowering *lw, const om_call *call, om_tvalue *c
             return omi_lw_done();
         }
     }
-    out[0] = expand_node(lw, x, &s, &operand, NULL);
+    out[0] =
+        omi_lw_same_extents(x, &s) ? omi_lw_alias(lw, x) : expand_node(lw, x, &s, &operand, NULL);
     return omi_lw_done();
 }
 const om_lower_rule omi_lower_expand = {.emit = lower_expand};
@@ -166,7 +210,9 @@ static om_status lower_expand_as(om_lowering *lw, const om_call *call, om_tvalue
         if (!omi_lw_unify(lw, 0, &e, i - d, 1, &like->e[i], i, false, &s.e[i]))
             return omi_lw_done();
     }
-    out[0] = expand_node(lw, x, &s, &operand, like->kind == OM_TV_SHAPE ? NULL : like);
+    out[0] = omi_lw_same_extents(x, &s)
+                 ? omi_lw_alias(lw, x)
+                 : expand_node(lw, x, &s, &operand, like->kind == OM_TV_SHAPE ? NULL : like);
     return omi_lw_done();
 }
 const om_lower_rule omi_lower_expand_as = {.emit = lower_expand_as, .shape_only = 2};

@@ -33,7 +33,9 @@ static const char *unique(om_namer *n, const char *wanted) {
 }
 
 const char *omi_name_node(om_namer *n, const char *module, const char *type) {
-    bool scoped = module && *module;
+    // A module's name that no file can hold is left out: its parameters were refused where
+    // declared.
+    bool scoped = module && *module && omi_tr_clean_name(module, strlen(module));
     char *key =
         omi_arena_printf(&n->tr->arena, "%s%s%s", scoped ? module : "", scoped ? "/" : "", type);
     uint32_t k = key ? count(n, key) : 0;
@@ -46,18 +48,19 @@ const char *omi_name_out(om_namer *n, const char *node, uint32_t i, uint32_t n_o
     return s ? unique(n, s) : NULL;
 }
 
+bool omi_tr_same_view(const om_tparam *p, int64_t offset, int dtype, int rank, const int64_t *shape,
+                      const int64_t *strides) {
+    size_t bytes = (size_t)rank * sizeof *shape;
+    return p->offset == offset && p->rank == rank && p->dtype == dtype &&
+           !memcmp(p->shape, shape, bytes) && !memcmp(p->strides, strides, bytes);
+}
+
 om_tparam *omi_tr_param_of(om_tracer *tr, const om_tconst *c, bool *exact) {
-    om_tparam *found = NULL;
+    om_tparam *found = omi_map_get(&tr->param_map, c->storage->id);
     *exact           = false;
-    for (size_t i = 0; i < tr->params.n; i++) {
-        om_tparam *p = tr->params.v[i];
-        if (p->storage != c->storage->id) continue;
-        if (!found) found = p;
-        if (p->offset == c->offset && p->rank == c->rank && p->dtype == c->dtype &&
-            !memcmp(p->shape, c->shape, c->rank * sizeof *c->shape) &&
-            !memcmp(p->strides, c->strides, c->rank * sizeof *c->strides))
+    for (om_tparam *p = found; p; p = p->next)
+        if (omi_tr_same_view(p, c->offset, c->dtype, c->rank, c->shape, c->strides))
             return *exact = true, p;
-    }
     return found;
 }
 
@@ -70,6 +73,7 @@ const char *omi_name_const(om_namer *n, om_tconst *c) {
     bool exact;
     om_tparam *p = omi_tr_param_of(n->tr, c, &exact);
     if (!p) return c->name = omi_name_literal(n);
+    p->is_used = true;
     if (exact) return c->name = p->name; // taken when it was declared
     char *s        = omi_arena_printf(&n->tr->arena, "%s.view_%u", p->name, (unsigned)++p->views);
     return c->name = s ? unique(n, s) : NULL;

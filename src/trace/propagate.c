@@ -5,6 +5,8 @@
  * (TD-3). Two different symbolic extents that are equal in the example become an atom of their own,
  * held by the output, with a note: true at the example, checked again when the graph runs.
  */
+#include <stdio.h>
+
 #include "trace/lower.h"
 
 om_xshape omi_lw_shape_of(const om_tvalue *v) {
@@ -32,17 +34,44 @@ const char *omi_lw_text(const om_lowering *lw, uint32_t i, omi_text *buf) {
     return t ? omi_tensor_text(t, buf) : "the operand";
 }
 
+static const om_tparam *param_at(const om_lowering *lw, uint32_t i) {
+    return omi_map_get(&lw->tr->param_map, lw->call->in[i]->storage->id);
+}
+static const char *param_name(const om_lowering *lw, uint32_t i) {
+    const om_tparam *p = param_at(lw, i);
+    return p ? p->name : "";
+}
+
+/* A constant that learns, was named, or stands where the operator has its weights. */
+static bool is_weight(const om_lowering *lw, uint32_t i) {
+    static const om_op ops[] = {OM_OP_LINEAR, OM_OP_CONV2D, OM_OP_LAYER_NORM, OM_OP_BATCH_NORM2D};
+    if ((lw->call->in[i]->flags & OM_T_GRAD) || param_at(lw, i)) return true;
+    for (size_t k = 0; i > 0 && k < OM_COUNT(ops); k++)
+        if (lw->call->op == ops[k]) return true;
+    return false;
+}
+
 static bool refuse_static(om_lowering *lw, uint32_t fixed, int fixed_axis, int64_t size,
                           uint32_t other, int other_axis, const om_extent *sym) {
     bool constant =
         fixed < lw->call->n_in && lw->call->in[fixed] && !omi_traced(lw->call->in[fixed]);
+    char fix[160];
+    if (constant && is_weight(lw, fixed))
+        snprintf(
+            fix, sizeof fix,
+            "a weight has one size; leave axis %d of the input unnamed (NULL) in om_trace_input",
+            other_axis);
+    else
+        snprintf(
+            fix, sizeof fix,
+            "build it from the input (om_zeros_like, om_full_like, om_arange_like, om_expand_as)");
     omi_fail_trace(
         OM_TRACE_SYMBOLIC_SHAPE,
-        "%s%s has the fixed size %lld on axis %d where axis %d of %s is symbolic '%s': that "
-        "holds only in the example; build it from the input (om_zeros_like, om_full_like, "
-        "om_arange_like, om_expand_as)",
-        constant ? "the constant " : "", OMI_LT(lw, fixed), (long long)size, fixed_axis, other_axis,
-        OMI_LT(lw, other), OMI_EXT(sym));
+        "%s%s%s%s has the fixed size %lld on axis %d where axis %d of %s is symbolic '%s': that "
+        "holds only in the example; %s",
+        constant ? "the constant " : "", OMI_LT(lw, fixed), constant ? " " : "",
+        constant ? param_name(lw, fixed) : "", (long long)size, fixed_axis, other_axis,
+        OMI_LT(lw, other), OMI_EXT(sym), fix);
     return false;
 }
 
@@ -87,6 +116,19 @@ bool omi_lw_broadcast(om_lowering *lw, uint32_t a, const om_xshape *sa, uint32_t
     }
     *out = r;
     return true;
+}
+
+bool omi_lw_same_extents(const om_tvalue *x, const om_xshape *s) {
+    if (x->rank != s->rank) return false;
+    for (int i = 0; i < s->rank; i++)
+        if (!omi_ext_equal(&x->e[i], &s->e[i])) return false;
+    return true;
+}
+
+om_tvalue *omi_lw_alias(om_lowering *lw, om_tvalue *x) {
+    if (omi_failed()) return NULL;
+    lw->tr->n_aliases++;
+    return x;
 }
 
 bool omi_lw_need_static(om_lowering *lw, uint32_t i, const om_tvalue *v, int axis,

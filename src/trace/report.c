@@ -99,12 +99,24 @@ static void put_constants(om_str *s, const om_tracer *tr) {
     if (unused) omi_str_printf(s, "  %zu captured but not needed\n", unused);
 }
 
+static void put_unused(om_str *s, const om_tracer *tr) {
+    bool head = false;
+    for (size_t i = 0; i < tr->params.n; i++) {
+        if (tr->params.v[i]->is_used) continue;
+        omi_str_puts(s, head ? ", " : "unused parameters: ");
+        omi_str_puts(s, tr->params.v[i]->name);
+        head = true;
+    }
+    if (head) omi_str_puts(s, "\n");
+}
+
 bool omi_tr_report(om_tracer *tr, om_graph *g) {
     om_str s      = {0};
     size_t pruned = 0;
     put_inputs(&s, tr);
     put_extents(&s, tr);
     put_constants(&s, tr);
+    put_unused(&s, tr);
     for (size_t i = 0; i < tr->nodes.n; i++)
         pruned += tr->nodes.v[i]->state != 2;
     omi_str_printf(&s, "nodes: %u, pruned %zu, aliases %u\n", (unsigned)g->n_nodes, pruned,

@@ -96,11 +96,13 @@ struct om_tconst {
 
 /* A named weight: state-dict path and the view it names. */
 typedef struct om_tparam {
+    struct om_tparam *next; /* of the same storage, as declared */
     const char *name;
     uint64_t storage;
     int64_t offset, shape[OM_MAX_RANK], strides[OM_MAX_RANK];
     uint8_t dtype, rank;
     uint32_t views; /* at finish: .view_<n> given so far */
+    bool is_used;   /* at finish                         */
 } om_tparam;
 
 typedef struct om_toutput {
@@ -108,23 +110,37 @@ typedef struct om_toutput {
     om_tvalue *v;
 } om_toutput;
 
-/* A generator call made while recording (TD-9). */
-typedef struct om_trandom {
-    uint64_t storage;
-    om_site site;
-} om_trandom;
+/* marks.c: why the elements of a storage may not be frozen. */
+typedef enum om_tmark_kind {
+    OM_MARK_RANDOM,  /* drawn while recording (TD-9)                              */
+    OM_MARK_EXAMPLE, /* an input's original example (TD-23)                       */
+    OM_MARK_UPDATED, /* there before the trace, written while it records (TD-25)  */
+    OM_MARK_KINDS
+} om_tmark_kind;
+typedef struct om_texample {
+    struct om_texample *next;
+    int64_t lo, hi; /* bytes of the storage */
+    const char *input;
+} om_texample;
+typedef struct om_tmark {
+    uint32_t kinds, derived; /* a bit per kind; derived: computed from what has it */
+    om_site site[OM_MARK_KINDS];
+    const char *input;     /* derived EXAMPLE: of which input      */
+    om_texample *examples; /* parts of this very storage           */
+} om_tmark;
+/* What holds of one tensor. */
+typedef struct om_tmark_info {
+    const om_tmark *mark;
+    const char *input;
+    bool direct; /* its elements are the example's */
+} om_tmark_info;
 
 /* Select along a symbolic axis, for the loop detector (TD-17). */
 typedef struct om_tselect {
     om_tvalue *v, *out;
     int axis;
-    int64_t index; /* resolved at the example */
+    int64_t index; /* as written */
 } om_tselect;
-
-typedef struct om_texample {
-    uint64_t storage;
-    const char *input;
-} om_texample;
 
 struct om_tracer {
     om_seam seam;
@@ -138,21 +154,32 @@ struct om_tracer {
     om_arena arena;
     om_atoms atoms;
     om_map values; /* tensor id -> om_tvalue */
+    om_map marks;  /* storage id -> om_tmark */
     om_map consts; /* hash -> chain of om_tconst */
     om_strmap literals;
     om_strmap names; /* of inputs, outputs, parameters */
+    om_strmap symbol_names;
+    om_map symbol_sizes; /* example size -> om_atom       */
+    om_map param_map;    /* storage id -> first om_tparam */
     OM_VEC(om_tconst *) const_list;
     OM_VEC(om_tvalue *) inputs;
     OM_VEC(om_atom *) symbols;
     OM_VEC(om_toutput) outputs;
     OM_VEC(om_tparam *) params;
     OM_VEC(om_tnode *) nodes; /* call order: for counting and the report only */
-    OM_VEC(om_trandom) randoms;
     OM_VEC(om_tselect) selects;
-    OM_VEC(om_texample) examples;
     OM_VEC(const char *) notes;
     uint32_t n_aliases;
+    char refused[320]; /* the first refused read, write or no-grad: no finish (TD-27) */
 };
+
+/* tracer.c: tr is the active tracer of this thread. */
+om_status omi_tr_check_active(const om_tracer *tr);
+
+/* declare.c: text that may stand in a file (TD-28). */
+#define OM_TRACE_NAME 65536 /* names are shorter */
+bool omi_tr_clean_name(const char *s, size_t n);
+om_status omi_tr_check_name(const char *name, const char *what);
 
 /* values.c */
 om_tvalue *omi_tr_value_of(om_tracer *tr, const om_tensor *t); /* NULL and raised when unknown */
@@ -162,6 +189,17 @@ om_tvalue *omi_tr_literal(om_tracer *tr, om_dtype dtype, int rank, const int64_t
                           const void *data, size_t bytes);
 om_tnode *omi_tr_node(om_tracer *tr, const char *type, const char *op, const om_site *site,
                       uint32_t n_in, om_tvalue *const *in, uint32_t n_out);
+
+/* marks.c */
+void omi_tr_mark(om_tracer *tr, om_storage *s, om_tmark_kind kind, const om_site *site);
+bool omi_tr_mark_example(om_tracer *tr, const om_tensor *example, const char *input);
+/* Bits by om_tmark_kind. */
+uint32_t omi_tr_marks_of(om_tracer *tr, const om_tensor *t, om_tmark_info *info);
+void omi_tr_join(om_tracer *tr, const om_tensor *from, om_tensor *to);
+/* Raise when t may not become a constant used by op; when its elements may not be read by the host.
+ */
+om_status omi_tr_check_marks(om_tracer *tr, const om_tensor *t, const char *op);
+om_status omi_tr_check_read(om_tracer *tr, const om_tensor *t, const char *how);
 
 /* consts.c: the constant holding t's elements now, or the given view of its storage. */
 om_tvalue *omi_tr_const(om_tracer *tr, om_tensor *t, const char *op);
@@ -208,6 +246,8 @@ const char *omi_name_const(om_namer *n, om_tconst *c);
 const char *omi_name_literal(om_namer *n);
 /* An axis of an input or output: fixed, a declared symbol, or a derived name. */
 bool omi_name_dim(om_namer *n, const om_extent *e, om_gdim *out);
+bool omi_tr_same_view(const om_tparam *p, int64_t offset, int dtype, int rank, const int64_t *shape,
+                      const int64_t *strides);
 /* The parameter whose storage c is; *exact: it is that very view. NULL: unnamed. */
 om_tparam *omi_tr_param_of(om_tracer *tr, const om_tconst *c, bool *exact);
 /* Sorts the atoms of an extent canonically: declared ones as declared, others by first holder. */

@@ -19,6 +19,14 @@ static om_graph *finish(om_tracer *tr, om_tensor *y) {
     return g;
 }
 
+/* A read, write or change of grad mode was refused before: no graph, though each error was taken
+ * (TD-27); the thread is as before begin. */
+static void finish_refused(om_tracer *tr, om_tensor *y, const char *first) {
+    om_trace_output(tr, "y", y);
+    assert_null(om_trace_finish(tr));
+    check_trace_error(OM_TRACE_INVALID_USAGE, "om_trace_finish", first, "was refused");
+}
+
 /* ---- C: values ----------------------------------------------------------------------------------
  */
 
@@ -38,9 +46,8 @@ static void test_C1_reads(void **state) {
     check_trace_error(OM_TRACE_DATA_DEPENDENT, "om_copy_out");
     om_copy_(buf, x);
     check_trace_error(OM_TRACE_DATA_DEPENDENT, "om_copy_");
-    om_graph *g = finish(tr, s); /* every refusal left the tracer usable */
+    finish_refused(tr, s, "om_data");
     assert_true(om_item_f32(s) == om_item_f32(om_sum_all(x))); /* readable after finish */
-    om_graph_release(g);
 }
 
 static void test_C2_nothing_escapes(void **state) {
@@ -78,7 +85,7 @@ static void test_C3_C6_writes(void **state) {
     check_trace_error(OM_TRACE_IN_PLACE_MUTATION, "om_mul_scalar_");
     om_fill_(one, 2); /* what no traced operator used yet may still be made ready */
     check_ok();
-    om_graph_release(finish(tr, y));
+    finish_refused(tr, y, "om_copy_");
     om_fill_(x, 0); /* and an ordinary tensor again */
     check_ok();
 }
@@ -142,7 +149,7 @@ static void test_C8_grad_mode(void **state) {
     check_trace_error(OM_TRACE_NO_GRAD, "om_no_grad_begin");
     assert_true(om_grad_enabled());
     assert_true(om_requires_grad(x)); /* while the trace records */
-    om_graph_release(finish(tr, om_neg(x)));
+    finish_refused(tr, om_neg(x), "om_no_grad_begin");
     assert_false(om_requires_grad(x));
     bool was = om_no_grad_begin(); /* TD-8 */
     assert_null(om_trace_begin(NULL));
@@ -480,6 +487,15 @@ static void test_errors_name_everything(void **state) {
     om_error e;
     om_catch(&e);
     assert_non_null(strchr(e.site, '+')); /* prog+0x1a2f */
+    finish_refused(tr, m, "gate.c:41");
+    tr = begin(&x); // none of it in a file
+    om_nn_enter(net);
+    om_nn_enter(gate);
+    om_here("gate.c", 41);
+    m = om_mean(x, OM_DIMS(1), true);
+    om_nn_leave(gate);
+    om_nn_leave(net);
+    om_here(NULL, 0);
     om_graph *g = finish(tr, m);
     void *data;
     size_t bytes;
