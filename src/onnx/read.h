@@ -45,6 +45,11 @@ bool omi_read_spend(om_reader *r, const void *at, size_t bytes);
 OM_INLINE om_wire omi_wire_of(om_slice s) {
     return (om_wire){.p = s.p, .end = s.p + s.n};
 }
+/* The items of a packed list, or none for a field that is one item. */
+OM_INLINE om_wire omi_wire_of_list(const om_field *f) {
+    bool packed = f->type == OM_WIRE_BYTES;
+    return (om_wire){.p = packed ? f->data : NULL, .end = packed ? f->data + f->n : NULL};
+}
 OM_INLINE om_slice omi_slice_of(const om_field *f) {
     return (om_slice){f->data, f->n};
 }

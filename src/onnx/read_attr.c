@@ -114,7 +114,7 @@ static bool settle_type(om_reader *r, om_slice s, om_attr_scan *a) {
 }
 
 static bool fill_packed(om_reader *r, const om_field *f, om_attr *a, size_t *at) {
-    om_wire w = {.p = f->data, .end = f->data + f->n};
+    om_wire w = omi_wire_of_list(f);
     uint64_t v;
     for (; w.p != w.end; ++*at) {
         if (a->type == OM_ATTR_FLOATS) {

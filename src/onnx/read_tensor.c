@@ -68,7 +68,7 @@ bool omi_read_tensor_name(om_reader *r, om_slice s, om_slice *name) {
  */
 
 static bool scan_dims(om_reader *r, const om_field *f, om_tensor_scan *t) {
-    om_wire w  = {.p = f->data, .end = f->data + f->n};
+    om_wire w  = omi_wire_of_list(f);
     uint64_t v = f->v;
     if (f->type != OM_WIRE_VARINT && !omi_read_expect(r, f, OM_WIRE_BYTES, "tensor.dims"))
         return false;
@@ -247,7 +247,7 @@ static bool put_entry(int32_t dtype, uint64_t v, uint8_t *to) {
 /* Entries of one typed field, packed or not, one after the other into to. */
 static bool convert_field(om_reader *r, const om_field *f, int32_t dtype, uint8_t **to,
                           size_t step) {
-    om_wire w    = {.p = f->data, .end = f->data + f->n};
+    om_wire w    = omi_wire_of_list(f);
     bool list    = f->type == OM_WIRE_BYTES;
     size_t width = f->number == FLOATS ? 4 : f->number == DOUBLES ? 8 : 0;
     uint64_t v   = f->v;

@@ -218,17 +218,19 @@ static om_tensor *batch_norm_eval(const bn_call *c, channels d) {
     for (int i = 0; i < 4; i++)
         if (p[i] && !(p[i] = omi_pack(p[i]))) return NULL;
     omi_work work;
+    if (d.c == 0) {
+        omi_drop_packed(xp, c->x);
+        return y;
+    }
     if (!omi_work_get(&work, 4 * (size_t)d.c * sizeof(float))) return NULL;
     float *s = work.data, *t = s + d.c, *ones = s + 2 * d.c, *zeros = s + 3 * d.c;
     for (int64_t i = 0; i < d.c; i++) {
         ones[i]  = 1;
         zeros[i] = 0;
     }
-    if (d.c) {
-        omi_batchnorm_fold(d.c, p[0] ? omi_ptr(p[0]) : ones, p[1] ? omi_ptr(p[1]) : zeros,
-                           omi_ptr(p[2]), omi_ptr(p[3]), c->eps, s, t);
-        omi_batchnorm_apply(d.n, d.c, d.inner, omi_ptr(xp), s, t, omi_ptr(y));
-    }
+    omi_batchnorm_fold(d.c, p[0] ? omi_ptr(p[0]) : ones, p[1] ? omi_ptr(p[1]) : zeros,
+                       omi_ptr(p[2]), omi_ptr(p[3]), c->eps, s, t);
+    omi_batchnorm_apply(d.n, d.c, d.inner, omi_ptr(xp), s, t, omi_ptr(y));
     omi_work_put(&work);
     omi_drop_packed(xp, c->x);
     return y;

@@ -200,8 +200,12 @@ om_step *omi_program_select(const om_program *p, om_nctx *c) {
 om_status omi_program_eval(const om_program *p, om_nctx *c, void **ptr, void *const *dst) {
     om_step *s = omi_program_select(p, c);
     if (!s) return c->status != OM_OK ? omi_program_raise(c) : om_pending();
-    for (uint32_t i = 0; i < c->n_in; i++)
-        if (c->in[i]) memcpy(&ptr[c->in[i]->index], &c->in[i]->known, sizeof(void *));
+    static const _Alignas(OM_ALIGN) char nothing[OM_ALIGN] = {
+        0}; // where a value without elements is
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        const void *from = !c->in[i] ? NULL : c->in[i]->known ? c->in[i]->known : nothing;
+        if (from) memcpy(&ptr[c->in[i]->index], &from, sizeof from);
+    }
     for (uint32_t k = 0; k < c->n_out; k++) {
         if (!c->out[k]) continue;
         ptr[c->out[k]->index] = dst[k];

@@ -37,6 +37,9 @@ om_run *omi_run_new(om_plan *plan, bool own_outputs) {
     r->own  = r->ptr + plan->n_values;
     r->last = r->own + plan->n_out;
     if (plan->n_values) memcpy(r->ptr, plan->fixed, plan->n_values * sizeof *r->ptr);
+    // A value without elements may have no bytes; steps still add offsets to where it is.
+    for (uint32_t i = 0; i < plan->n_values; i++)
+        if (!r->ptr[i]) r->ptr[i] = r->arena;
     for (uint32_t i = 0; i < plan->n_places; i++)
         r->ptr[plan->places[i].value] = (char *)r->arena + plan->places[i].offset;
     size_t at = aligned(plan->bytes);
@@ -78,7 +81,7 @@ om_status omi_run_steps(om_run *r, const void *const *in, void *const *out) {
     for (uint32_t i = 0; i < p->n_patches; i++) {
         const om_patch *t = &p->patches[i];
         const char *from  = t->output ? dst[t->io] : in[t->io];
-        from              = from ? from + t->offset : NULL;
+        from              = from ? from + t->offset : r->arena;
         memcpy(&r->ptr[t->value], &from, sizeof from);
     }
     om_exec e   = {.ptr = r->ptr, .workers = p->workers, .graph = p->program->graph};

@@ -258,7 +258,7 @@ static void test_topk(void **state) {
                 for (int64_t k = 0; k <= shape[axis]; k += shape[axis] > 20 ? 7 : 1) {
                     fill_mixed(x, 1650, 6.0f, true);
                     for (int i = 0; i < 1650; i += 2)
-                        x[i] = (float)(int)x[i];
+                        x[i] = truncf(x[i]);
                     om_view vx = lay_out(x, OM_F32, 3, shape, l), vv = vx, vi;
                     vv.data        = v;
                     vv.shape[axis] = k;
