@@ -21,9 +21,10 @@ def operators():
 
 
 def node_types():
-    text = (ROOT / "src/graphops/opset.def").read_text()
-    return {m[1]: m[3].strip() != "NULL" for m in
-            re.finditer(r"OM_NODE\((\w+),\s*(\d+),[^,]*,[^,]*,([^,]*),", text)}
+    """type -> has an Exact step"""
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "src/graphops/opset.def").read_text(), flags=re.S)
+    rows = re.finditer(r'^OM_NODE\("[^"]*", (\w+),.*?,\s*(\w+), [^,\n]*\)$', text, flags=re.M | re.S)
+    return {m[1]: m[2] != "NULL" for m in rows}
 
 
 def functions(text):

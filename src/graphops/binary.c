@@ -6,21 +6,8 @@
 
 #include "graphops/rows.h"
 
-static om_status binary_types(om_nctx *c, om_binary_kind k) {
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        OM_TRY(omi_type(c, i, OM_TY_ALL));
-        OM_TRY(omi_same_type(c, 0, i));
-    }
-    int32_t t = c->in[0]->dtype;
-    if (t && !omi_binary_supports(k, (om_dtype)t))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
-    return omi_out_type(c, 0, k >= OM_B_EQUAL ? (t ? OM_BOOL : 0) : t);
-}
-
 om_status omi_infer_binary(om_nctx *c) {
-    OM_TRY(omi_arity(c, 2, 2, 1));
-    OM_TRY(binary_types(c, (om_binary_kind)c->def->arg));
-    return c->types_only ? OM_OK : omi_out_broadcast(c);
+    return omi_out_broadcast(c);
 }
 
 typedef struct binary_args {
@@ -68,14 +55,7 @@ static om_binary_kind fold_kind(const om_nctx *c) {
 }
 
 om_status omi_infer_many(om_nctx *c) {
-    OM_TRY(omi_arity(c, 1, UINT32_MAX, 1));
-    for (uint32_t i = 0; i < c->n_in; i++)
-        if (!c->in[i]) return omi_problem(c, OM_ERR_MALFORMED, "input %u is absent", i);
-    OM_TRY(binary_types(c, fold_kind(c)));
-    if (c->def->arg == OM_B_DIV && c->in[0]->dtype && c->in[0]->dtype != OM_F32)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_elem_name(c->in[0]->dtype));
-    return c->types_only ? OM_OK : omi_out_broadcast(c);
+    return omi_out_broadcast(c);
 }
 
 typedef struct many_args {

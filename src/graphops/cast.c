@@ -5,23 +5,16 @@
 
 #include "graphops/rows.h"
 
-om_status omi_infer_cast(om_nctx *c) {
-    bool like  = c->def->arg == 1;
-    int64_t to = 0;
-    OM_TRY(omi_arity(c, like ? 2 : 1, like ? 2 : 1, 1));
-    OM_TRY(omi_type(c, 0, OM_TY_ALL));
-    if (like)
-        to = c->in[1]->dtype;
-    else {
-        if (!omi_attr(c->node, "to"))
-            return omi_problem(c, OM_ERR_MALFORMED, "attribute 'to' is missing");
-        OM_TRY(omi_get_int(c, "to", 0, &to));
-    }
-    if ((!like || to) && (to <= 0 || to > 31 || !(OM_TY_ALL >> to & 1)))
+om_status omi_parse_cast(om_nctx *c) {
+    int64_t to = omi_int(c, "to");
+    if (to <= 0 || to > 31 || !(OM_TY_ALL >> to & 1))
         return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no cast to %s",
                            omi_elem_name(to > 0 && to < 64 ? (int32_t)to : -1));
-    OM_TRY(omi_out_type(c, 0, (int32_t)to));
-    return c->types_only ? OM_OK : omi_out_like(c, 0, c->in[0]);
+    return omi_out_type(c, 0, (int32_t)to);
+}
+
+om_status omi_infer_cast(om_nctx *c) {
+    return omi_out_like(c, 0, c->in[0]);
 }
 
 typedef struct cast_args {

@@ -8,27 +8,26 @@
 #include "base/checked.h"
 #include "graphops/part.h"
 
+typedef struct concat_form {
+    int64_t axis;
+} concat_form;
+
+om_status omi_parse_concat(om_nctx *c) {
+    concat_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->axis = omi_int(c, "axis");
+    return omi_axis_possible(c, f->axis, c->in[0]);
+}
+
 static om_status concat_axis(om_nctx *c, int *axis) {
-    int64_t a = 0;
-    if (!omi_attr(c->node, "axis"))
-        return omi_problem(c, OM_ERR_MALFORMED, "attribute 'axis' is missing");
-    OM_TRY(omi_get_int(c, "axis", 0, &a));
-    return omi_norm_axis(c, a, c->in[0]->rank, axis);
+    return omi_norm_axis(c, ((const concat_form *)c->form)->axis, c->in[0]->rank, axis);
 }
 
 om_status omi_infer_concat(om_nctx *c) {
-    int axis = 0;
-    int64_t shape[OM_MAX_RANK];
-    OM_TRY(omi_arity(c, 1, UINT32_MAX, 1));
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        if (!c->in[i]) return omi_problem(c, OM_ERR_MALFORMED, "input %u is absent", i);
-        OM_TRY(omi_type(c, i, OM_TY_ALL));
-        OM_TRY(omi_same_type(c, 0, i));
-    }
-    OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
-    if (c->types_only) return OM_OK;
-    OM_TRY(concat_axis(c, &axis));
     const om_pval *x = c->in[0];
+    int axis         = 0;
+    int64_t shape[OM_MAX_RANK];
+    OM_TRY(concat_axis(c, &axis));
     memcpy(shape, x->shape, sizeof shape);
     for (uint32_t i = 1; i < c->n_in; i++) {
         const om_pval *v = c->in[i];

@@ -18,12 +18,57 @@ typedef struct window {
     bool ceil;
 } window;
 
+/* The window attributes of Conv and the pools. */
+typedef struct window_form {
+    int mode; /* of auto_pad: as in modes below */
+    bool ceil, include_pad;
+    int64_t groups;
+    om_either kernel, strides, dilations, pads; /* none is an input */
+} window_form;
+
 static om_status check_list(om_nctx *c, const char *what, int n, const int64_t *v, int64_t least) {
     for (int i = 0; i < n; i++)
         if (v[i] < least || v[i] > WINDOW_LIMIT)
             return omi_problem(c, OM_ERR_MALFORMED,
                                "attribute '%s' has %lld; %lld to %d is allowed", what,
                                (long long)v[i], (long long)least, WINDOW_LIMIT);
+    return OM_OK;
+}
+
+/* One attribute: checked by itself, and against the rank of the input where it is known. */
+static om_status parse_list(om_nctx *c, const char *name, int per_axis, int64_t least,
+                            om_either *out) {
+    int rank = c->in[0]->rank;
+    OM_TRY(omi_either(c, name, OM_NO_VALUE, out));
+    if (out->given && rank >= 2 && out->n != per_axis * (rank - 2))
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' has %d entries; %d are needed",
+                           name, out->n, per_axis * (rank - 2));
+    return check_list(c, name, out->n, out->v, least);
+}
+
+static om_status parse_window(om_nctx *c) {
+    static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+    window_form *f                   = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    OM_TRY(parse_list(c, "kernel_shape", 1, 1, &f->kernel));
+    OM_TRY(parse_list(c, "strides", 1, 1, &f->strides));
+    OM_TRY(parse_list(c, "dilations", 1, 1, &f->dilations));
+    OM_TRY(parse_list(c, "pads", 2, 0, &f->pads));
+    OM_TRY(omi_choice(c, "auto_pad", 4, modes, &f->mode));
+    f->ceil        = omi_flag(c, "ceil_mode");
+    f->include_pad = omi_flag(c, "count_include_pad");
+    f->groups      = omi_int(c, "group");
+    return OM_OK;
+}
+
+/* Exactly n entries, or fill in every place where there are none. */
+static om_status list_of(om_nctx *c, const char *name, const om_either *e, int n, int64_t fill,
+                         int64_t *out) {
+    if (e->given && e->n != n)
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' has %d entries; %d are needed",
+                           name, e->n, n);
+    for (int i = 0; i < n; i++)
+        out[i] = e->given ? e->v[i] : fill;
     return OM_OK;
 }
 
@@ -45,39 +90,32 @@ static void same_pads(window *w, bool lower) {
 
 /* kernel: of the weights, or NULL: the attribute is required. */
 static om_status read_window(om_nctx *c, const int64_t *kernel, bool pool, window *w) {
-    static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
-    const om_pval *x                 = c->in[0];
-    int n = x->rank - 2, mode = 0;
+    const window_form *f = c->form;
+    const om_pval *x     = c->in[0];
+    int n                = x->rank - 2;
     int64_t k[2], s[2], d[2], p[4];
     w->axes = n;
-    w->ceil = false;
-    if (!kernel && !omi_attr(c->node, "kernel_shape"))
-        return omi_problem(c, OM_ERR_MALFORMED, "attribute 'kernel_shape' is missing");
-    OM_TRY(omi_get_ints(c, "kernel_shape", (size_t)n, -1, k));
+    w->ceil = f->ceil;
+    OM_TRY(list_of(c, "kernel_shape", &f->kernel, n, -1, k));
     for (int i = 0; i < n; i++) {
         if (kernel && k[i] != -1 && k[i] != kernel[i])
             return omi_problem(c, OM_ERR_SHAPE, "kernel_shape says %lld, the weights have %lld",
                                (long long)k[i], (long long)kernel[i]);
         if (kernel) k[i] = kernel[i];
     }
-    OM_TRY(omi_get_ints(c, "strides", (size_t)n, 1, s));
-    OM_TRY(omi_get_ints(c, "dilations", (size_t)n, 1, d));
-    OM_TRY(omi_get_ints(c, "pads", (size_t)n * 2, 0, p));
-    OM_TRY(omi_get_choice(c, "auto_pad", 4, modes, &mode));
-    if (pool) OM_TRY(omi_get_flag(c, "ceil_mode", false, &w->ceil));
+    OM_TRY(list_of(c, "strides", &f->strides, n, 1, s));
+    OM_TRY(list_of(c, "dilations", &f->dilations, n, 1, d));
+    OM_TRY(list_of(c, "pads", &f->pads, n * 2, 0, p));
     OM_TRY(check_list(c, "kernel_shape", n, k, 1));
-    OM_TRY(check_list(c, "strides", n, s, 1));
-    OM_TRY(check_list(c, "dilations", n, d, 1));
-    OM_TRY(check_list(c, "pads", n * 2, p, 0));
     widen(n, x->shape + 2, 1, w->in);
     widen(n, k, 1, w->kernel);
     widen(n, s, 1, w->stride);
     widen(n, d, 1, w->dilation);
     widen(n, p, 0, w->pad);
     widen(n, p + n, 0, w->pad + 2);
-    if (mode == 1) w->pad[0] = w->pad[1] = w->pad[2] = w->pad[3] = 0;
-    if (mode >= 2) {
-        same_pads(w, mode == 3);
+    if (f->mode == 1) w->pad[0] = w->pad[1] = w->pad[2] = w->pad[3] = 0;
+    if (f->mode >= 2) {
+        same_pads(w, f->mode == 3);
         return OM_OK;
     }
     for (int i = 0; i < 2; i++)
@@ -90,16 +128,9 @@ static om_status read_window(om_nctx *c, const int64_t *kernel, bool pool, windo
 
 static om_status spatial_rank(om_nctx *c, const om_pval *x) {
     if (x->rank == 3 || x->rank == 4) return OM_OK;
-    if (x->rank < 0 && c->types_only) return OM_OK;
     return omi_problem(c, x->rank < 3 ? OM_ERR_SHAPE : OM_ERR_UNSUPPORTED,
                        "'%.60s' has rank %d; one and two spatial axes are computed", x->name,
                        x->rank);
-}
-
-static om_status float_inputs(om_nctx *c) {
-    for (uint32_t i = 0; i < c->n_in; i++)
-        OM_TRY(omi_type(c, i, OM_TY_F32));
-    return omi_out_type(c, 0, OM_F32);
 }
 
 static om_status window_out(om_nctx *c, const window *w, int64_t channels) {
@@ -112,13 +143,12 @@ static om_status window_out(om_nctx *c, const window *w, int64_t channels) {
  */
 
 static om_status conv_geom(om_nctx *c, window *w, om_conv2d_geom *g) {
-    const om_pval *x = c->in[0], *k = c->in[1], *b = c->n_in > 2 ? c->in[2] : NULL;
-    int64_t groups = 1;
+    const om_pval *x = c->in[0], *k = c->in[1], *b = omi_in(c, 2);
+    int64_t groups = ((const window_form *)c->form)->groups;
     OM_TRY(spatial_rank(c, x));
     if (k->rank != x->rank)
         return omi_problem(c, OM_ERR_SHAPE, "'%.60s' has rank %d and the weights '%.60s' rank %d",
                            x->name, x->rank, k->name, k->rank);
-    OM_TRY(omi_get_int(c, "group", 1, &groups));
     if (groups < 1 || k->shape[0] % groups || x->shape[1] % groups ||
         x->shape[1] / groups != k->shape[1])
         return omi_problem(c, OM_ERR_SHAPE,
@@ -148,12 +178,20 @@ static om_status conv_geom(om_nctx *c, window *w, om_conv2d_geom *g) {
     return OM_OK;
 }
 
+om_status omi_parse_conv(om_nctx *c) {
+    OM_TRY(parse_window(c));
+    int64_t groups = ((const window_form *)c->form)->groups;
+    if (groups < 1 || groups > WINDOW_LIMIT)
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute 'group' is %lld; 1 to %d is allowed",
+                           (long long)groups, WINDOW_LIMIT);
+    for (int i = 0; i < 2; i++)
+        if (c->in[i]->rank >= 0) OM_TRY(spatial_rank(c, c->in[i]));
+    return OM_OK;
+}
+
 om_status omi_infer_conv(om_nctx *c) {
     window w;
-    om_conv2d_geom g;
-    OM_TRY(omi_arity(c, 2, 3, 1));
-    OM_TRY(float_inputs(c));
-    if (c->types_only) return spatial_rank(c, c->in[1]);
+    om_conv2d_geom g = {0};
     OM_TRY(conv_geom(c, &w, &g));
     return window_out(c, &w, g.oc);
 }
@@ -182,7 +220,7 @@ om_step *omi_sel_conv(om_nctx *c) {
     const om_pval *k = c->in[1];
     a->x             = c->in[0]->index;
     a->w             = k->index;
-    a->b             = c->n_in > 2 && c->in[2] ? c->in[2]->index : OM_NO_VALUE;
+    a->b             = omi_in(c, 2) ? c->in[2]->index : OM_NO_VALUE;
     a->y             = c->out[0]->index;
     if (!c->out[0]->numel) return s;
     if (k->known && k->buf) {
@@ -197,10 +235,8 @@ om_step *omi_sel_conv(om_nctx *c) {
 /* ---- MaxPool, AveragePool -------------------------------------------------------------------- */
 
 static om_status pool_geom(om_nctx *c, window *w, om_pool2d_geom *g) {
-    bool average = c->def->arg == 1, include = false;
     const om_pval *x = c->in[0];
     OM_TRY(spatial_rank(c, x));
-    if (average) OM_TRY(omi_get_flag(c, "count_include_pad", false, &include));
     OM_TRY(read_window(c, NULL, true, w));
     *g = (om_pool2d_geom){.planes      = x->shape[0] * x->shape[1],
                           .h           = w->in[0],
@@ -209,7 +245,7 @@ static om_status pool_geom(om_nctx *c, window *w, om_pool2d_geom *g) {
                           .kw          = w->kernel[1],
                           .oh          = w->out[0],
                           .ow          = w->out[1],
-                          .include_pad = include};
+                          .include_pad = ((const window_form *)c->form)->include_pad};
     for (int i = 0; i < 2; i++) {
         g->stride[i]   = w->stride[i];
         g->dilation[i] = w->dilation[i];
@@ -219,12 +255,14 @@ static om_status pool_geom(om_nctx *c, window *w, om_pool2d_geom *g) {
     return OM_OK;
 }
 
+om_status omi_parse_pool(om_nctx *c) {
+    OM_TRY(parse_window(c));
+    return c->in[0]->rank >= 0 ? spatial_rank(c, c->in[0]) : OM_OK;
+}
+
 om_status omi_infer_pool(om_nctx *c) {
     window w;
     om_pool2d_geom g;
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(float_inputs(c));
-    if (c->types_only) return OM_OK;
     OM_TRY(pool_geom(c, &w, &g));
     return window_out(c, &w, c->in[0]->shape[1]);
 }
@@ -260,9 +298,6 @@ om_step *omi_sel_pool(om_nctx *c) {
 
 om_status omi_infer_global_pool(om_nctx *c) {
     int64_t shape[OM_MAX_RANK];
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(float_inputs(c));
-    if (c->types_only) return OM_OK;
     const om_pval *x = c->in[0];
     if (x->rank < 3)
         return omi_problem(c, OM_ERR_SHAPE, "'%.60s' has rank %d; at least 3 is needed", x->name,

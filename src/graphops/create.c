@@ -5,15 +5,20 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "compute/shape_rules.h"
 #include "graphops/rows.h"
 
-static om_status fill_value(om_nctx *c, int32_t *dtype, uint8_t *bytes) {
-    const om_attr *a = omi_attr(c->node, "value");
-    *dtype           = OM_F32;
-    memset(bytes, 0, 8);
-    if (!a) return OM_OK;
-    if (a->type != OM_ATTR_TENSOR || a->n != 1)
-        return omi_problem(c, OM_ERR_MALFORMED, "attribute 'value' must be a tensor");
+/* Of ConstantOfShape: what it fills with. */
+typedef struct fill_form {
+    uint8_t value[8];
+} fill_form;
+
+om_status omi_parse_fill(om_nctx *c) {
+    const om_attr *a = omi_given(c, "value");
+    fill_form *f     = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    if (!a) return omi_out_type(c, 0, OM_F32);
+    if (a->n != 1) return omi_problem(c, OM_ERR_MALFORMED, "attribute 'value' must be a tensor");
     const om_ginit *t = &a->tensors[0];
     size_t n          = omi_onnx_elem_size(t->dtype);
     if (t->dtype <= 0 || t->dtype > 31 || !(OM_TY_ALL >> t->dtype & 1))
@@ -22,21 +27,14 @@ static om_status fill_value(om_nctx *c, int32_t *dtype, uint8_t *bytes) {
                            omi_elem_name(t->dtype));
     if (t->bytes != n || !t->buf || t->offset > t->buf->bytes || n > t->buf->bytes - t->offset)
         return omi_problem(c, OM_ERR_MALFORMED, "attribute 'value' must hold one element");
-    memcpy(bytes, (const char *)t->buf->data + t->offset, n);
-    if (t->dtype == OM_BOOL) bytes[0] = bytes[0] != 0;
-    *dtype = t->dtype;
-    return OM_OK;
+    memcpy(f->value, (const char *)t->buf->data + t->offset, n);
+    if (t->dtype == OM_BOOL) f->value[0] = f->value[0] != 0;
+    return omi_out_type(c, 0, t->dtype);
 }
 
 om_status omi_infer_constant_of_shape(om_nctx *c) {
-    int32_t dtype;
-    uint8_t bytes[8];
     om_ints t;
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(fill_value(c, &dtype, bytes));
-    OM_TRY(omi_out_type(c, 0, dtype));
-    if (c->types_only) return OM_OK;
-    OM_TRY(omi_operand(c, 0, NULL, 0, &t));
+    OM_TRY(omi_input_ints(c, 0, &t));
     return omi_out_shape(c, 0, t.n, t.v);
 }
 
@@ -53,25 +51,16 @@ static om_status run_fill(const om_step *s, const om_exec *e) {
 }
 
 om_step *omi_sel_constant_of_shape(om_nctx *c) {
-    int32_t dtype;
     om_step *s   = omi_step(c, run_fill, sizeof(fill_args));
     fill_args *a = s ? s->args : NULL;
-    if (!a || fill_value(c, &dtype, a->value) != OM_OK) return NULL;
+    if (!a) return NULL;
+    memcpy(a->value, ((const fill_form *)c->form)->value, sizeof a->value);
     a->y = omi_ref(c->out[0]);
     return s;
 }
 
 /* ---- Range --------------------------------------------------------------------------------------
  */
-
-static int64_t count_i64(int64_t start, int64_t limit, int64_t step) {
-    bool up       = step > 0;
-    uint64_t mag  = up ? (uint64_t)step : 0 - (uint64_t)step;
-    uint64_t room = up ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
-    if (up ? limit <= start : limit >= start) return 0;
-    uint64_t n = room / mag + (room % mag != 0);
-    return n > INT64_MAX ? INT64_MAX : (int64_t)n;
-}
 
 static int64_t int_at(const om_pval *v) {
     return v->dtype == OM_I64 ? *(const int64_t *)v->known : *(const int32_t *)v->known;
@@ -81,7 +70,7 @@ static om_status range_count(om_nctx *c, int64_t *n) {
     if (c->in[0]->dtype != OM_F32) {
         int64_t step = int_at(c->in[2]);
         if (!step) return omi_problem(c, OM_ERR_VALUE, "the step is 0");
-        return *n = count_i64(int_at(c->in[0]), int_at(c->in[1]), step), OM_OK;
+        return *n = omi_rule_count(int_at(c->in[0]), int_at(c->in[1]), step), OM_OK;
     }
     float start = *(const float *)c->in[0]->known, limit = *(const float *)c->in[1]->known,
           step = *(const float *)c->in[2]->known;
@@ -94,16 +83,6 @@ static om_status range_count(om_nctx *c, int64_t *n) {
 
 om_status omi_infer_range(om_nctx *c) {
     int64_t n = 0;
-    OM_TRY(omi_arity(c, 3, 3, 1));
-    for (uint32_t i = 0; i < 3; i++) {
-        OM_TRY(omi_type(c, i, OM_TY_ALL));
-        OM_TRY(omi_same_type(c, 0, i));
-    }
-    int32_t t = c->in[0]->dtype;
-    if (t && t != OM_F32 && t != OM_I64 && t != OM_I32)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
-    OM_TRY(omi_out_type(c, 0, t));
-    if (c->types_only) return OM_OK;
     for (uint32_t i = 0; i < 3; i++) {
         if (c->in[i]->numel != 1)
             return omi_problem(c, OM_ERR_SHAPE, "'%.60s' must have one element", c->in[i]->name);

@@ -5,14 +5,21 @@
 
 #include "graphops/rows.h"
 
+typedef struct dropout_form {
+    uint8_t keep; /* value of the mask */
+} dropout_form;
+
+om_status omi_parse_dropout(om_nctx *c) {
+    dropout_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->keep = c->opset >= 12; // what ONNX Runtime answers for either version
+    return OM_OK;
+}
+
 om_status omi_infer_dropout(om_nctx *c) {
-    OM_TRY(omi_arity(c, 1, 3, 2));
-    OM_TRY(omi_out_as_input(c));
-    OM_TRY(omi_out_type(c, 1, OM_BOOL));
-    const om_pval *train = c->n_in > 2 ? c->in[2] : NULL;
+    const om_pval *train = omi_in(c, 2);
     if (train && train->known && train->dtype == OM_BOOL && *(const uint8_t *)train->known)
         return omi_problem(c, OM_ERR_UNSUPPORTED, "training_mode = true is not inference");
-    if (c->types_only) return OM_OK;
     if (train && !train->known)
         return omi_problem(c, OM_ERR_UNSUPPORTED,
                            "training_mode '%.60s' must be known before the run", train->name);
@@ -41,6 +48,6 @@ om_step *omi_sel_dropout(om_nctx *c) {
     a->x    = omi_ref(c->in[0]);
     a->y    = omi_ref(c->out[0]);
     a->mask = omi_ref(c->out[1]);
-    a->keep = c->opset >= 12; // what ONNX Runtime answers for either version
+    a->keep = ((const dropout_form *)c->form)->keep;
     return s;
 }

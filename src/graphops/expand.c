@@ -5,10 +5,7 @@
 
 om_status omi_infer_expand(om_nctx *c) {
     om_ints t;
-    OM_TRY(omi_arity(c, 2, 2, 1));
-    OM_TRY(omi_out_as_input(c));
-    if (c->types_only) return OM_OK;
-    OM_TRY(omi_operand(c, 1, NULL, 0, &t));
+    OM_TRY(omi_input_ints(c, 1, &t));
     if (t.n > OM_MAX_RANK)
         return omi_problem(c, OM_ERR_UNSUPPORTED, "the target has rank %d; up to %d are computed",
                            t.n, OM_MAX_RANK);

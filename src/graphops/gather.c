@@ -7,21 +7,24 @@
 
 #include "graphops/part.h"
 
+typedef struct gather_form {
+    int64_t axis;
+} gather_form;
+
+om_status omi_parse_gather(om_nctx *c) {
+    gather_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->axis = omi_int(c, "axis");
+    return omi_axis_possible(c, f->axis, c->in[0]);
+}
+
 static om_status gather_axis(om_nctx *c, int *axis) {
-    int64_t a = 0;
-    OM_TRY(omi_get_int(c, "axis", 0, &a));
-    return omi_norm_axis(c, a, c->in[0]->rank, axis);
+    return omi_norm_axis(c, ((const gather_form *)c->form)->axis, c->in[0]->rank, axis);
 }
 
 om_status omi_infer_gather(om_nctx *c) {
     int axis = 0, rank                  = 0;
     int64_t shape[2 * OM_MAX_RANK], bad = 0;
-    OM_TRY(omi_arity(c, 2, 2, 1));
-    OM_TRY(omi_out_as_input(c));
-    if (c->in[1]->dtype && !(c->in[1]->dtype == OM_I64 || c->in[1]->dtype == OM_I32))
-        return omi_problem(c, OM_ERR_MALFORMED, "the index '%.60s' is %s; integers are needed",
-                           c->in[1]->name, omi_elem_name(c->in[1]->dtype));
-    if (c->types_only) return OM_OK;
     OM_TRY(gather_axis(c, &axis));
     const om_pval *x = c->in[0], *idx = c->in[1];
     for (int i = 0; i < axis; i++)

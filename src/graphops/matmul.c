@@ -12,17 +12,6 @@
 #include "compute/pack.h"
 #include "graphops/rows.h"
 
-static om_status product_types(om_nctx *c) {
-    for (uint32_t i = 0; i < c->n_in; i++)
-        OM_TRY(omi_type(c, i, OM_TY_ALL));
-    OM_TRY(omi_same_type(c, 0, 1));
-    OM_TRY(omi_same_type(c, 0, 2));
-    int32_t t = c->in[0]->dtype;
-    if (t && !omi_matmul_supports((om_dtype)t))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
-    return omi_out_type(c, 0, t);
-}
-
 /* What a step keeps: the plan, and where its operands are. */
 typedef struct product_args {
     om_matmul_plan plan;
@@ -42,7 +31,7 @@ static om_step *product_step(om_nctx *c, om_matmul_args *m) {
     om_step *s      = omi_step(c, run_product, sizeof(product_args));
     product_args *p = s ? s->args : NULL;
     if (!p) return NULL;
-    const om_pval *bv = c->in[1], *bias = c->n_in > 2 ? c->in[2] : NULL;
+    const om_pval *bv = c->in[1], *bias = omi_in(c, 2);
     const om_view *b = &m->b;
     int r            = b->rank;
     bool packable =
@@ -83,9 +72,6 @@ static void add_axis(om_view *v, int at) {
  */
 
 om_status omi_infer_matmul(om_nctx *c) {
-    OM_TRY(omi_arity(c, 2, 2, 1));
-    OM_TRY(product_types(c));
-    if (c->types_only) return OM_OK;
     const om_pval *a = c->in[0], *b = c->in[1];
     if (a->rank < 1 || b->rank < 1)
         return omi_problem(c, OM_ERR_SHAPE, "operands of rank 0 have no matrix product");
@@ -147,39 +133,33 @@ om_step *omi_sel_matmul(om_nctx *c) {
 /* ---- Gemm ---------------------------------------------------------------------------------------
  */
 
-typedef struct gemm_attrs {
+typedef struct gemm_form {
     float alpha, beta;
     bool ta, tb;
-} gemm_attrs;
+} gemm_form;
 
-static om_status read_gemm(om_nctx *c, gemm_attrs *g) {
-    OM_TRY(omi_get_float(c, "alpha", 1, &g->alpha));
-    OM_TRY(omi_get_float(c, "beta", 1, &g->beta));
-    OM_TRY(omi_get_flag(c, "transA", false, &g->ta));
-    return omi_get_flag(c, "transB", false, &g->tb);
+om_status omi_parse_gemm(om_nctx *c) {
+    gemm_form *g = omi_form(c, sizeof *g);
+    if (!g) return OM_ERR_NOMEM;
+    g->alpha = omi_float(c, "alpha");
+    g->beta  = omi_float(c, "beta");
+    g->ta    = omi_flag(c, "transA");
+    g->tb    = omi_flag(c, "transB");
+    return OM_OK;
 }
 
 om_status omi_infer_gemm(om_nctx *c) {
-    gemm_attrs g;
-    OM_TRY(omi_arity(c, 2, 3, 1));
-    OM_TRY(read_gemm(c, &g));
-    for (uint32_t i = 0; i < 3; i++)
-        OM_TRY(omi_type(c, i, OM_TY_F32 | OM_TY_F64));
-    OM_TRY(product_types(c));
-    if (c->in[0]->dtype && !(c->in[0]->dtype == OM_F32 || c->in[0]->dtype == OM_F64))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_elem_name(c->in[0]->dtype));
-    if (c->types_only) return OM_OK;
-    const om_pval *a = c->in[0], *b = c->in[1], *bias = c->n_in > 2 ? c->in[2] : NULL;
+    const gemm_form *g = c->form;
+    const om_pval *a = c->in[0], *b = c->in[1], *bias = omi_in(c, 2);
     if (a->rank != 2 || b->rank != 2)
         return omi_problem(c, OM_ERR_SHAPE, "A has rank %d and B rank %d; both must have rank 2",
                            a->rank, b->rank);
-    int64_t ka = a->shape[g.ta ? 0 : 1], kb = b->shape[g.tb ? 1 : 0];
+    int64_t ka = a->shape[g->ta ? 0 : 1], kb = b->shape[g->tb ? 1 : 0];
     if (ka != kb)
         return omi_problem(c, OM_ERR_SHAPE,
                            "the inner sizes of '%.60s' and '%.60s' are %lld and %lld", a->name,
                            b->name, (long long)ka, (long long)kb);
-    int64_t shape[2] = {a->shape[g.ta ? 1 : 0], b->shape[g.tb ? 0 : 1]};
+    int64_t shape[2] = {a->shape[g->ta ? 1 : 0], b->shape[g->tb ? 0 : 1]};
     if (bias) {
         for (int i = 0; i < bias->rank; i++) {
             int to    = 2 - bias->rank + i;
@@ -201,15 +181,14 @@ static void transpose2(om_view *v) {
 }
 
 om_step *omi_sel_gemm(om_nctx *c) {
-    gemm_attrs g;
-    if (read_gemm(c, &g) != OM_OK) return NULL;
-    const om_pval *bias = c->n_in > 2 ? c->in[2] : NULL;
-    om_matmul_args m    = {.alpha = g.alpha, .beta = g.beta};
+    const gemm_form *g  = c->form;
+    const om_pval *bias = omi_in(c, 2);
+    om_matmul_args m    = {.alpha = g->alpha, .beta = g->beta};
     m.a                 = omi_ref(c->in[0]).v;
     m.b                 = omi_ref(c->in[1]).v;
     m.y                 = omi_ref(c->out[0]).v;
-    if (g.ta) transpose2(&m.a);
-    if (g.tb) transpose2(&m.b);
+    if (g->ta) transpose2(&m.a);
+    if (g->tb) transpose2(&m.b);
     if (bias) {
         m.c     = omi_ref_as(bias, 2, c->out[0]->shape).v;
         m.has_c = true;

@@ -1,9 +1,7 @@
 /*
- * node.c -- what the rows of opset.def share: reporting, checks of counts, types, sizes and
- * attributes, operands with known contents, and the making of steps.
+ * node.c -- what the rows of opset.def share: reporting, sizes, and the making of steps.
  *
- * Everything here reads files nobody vouches for: attribute types are compared before they are
- * used, lists have a length before they are indexed, and every size goes through omi_out_shape.
+ * Everything here reads files nobody vouches for: every size goes through omi_out_shape.
  */
 #include "graphops/node.h"
 
@@ -34,53 +32,18 @@ const char *omi_elem_name(int32_t t) {
     return t > 0 && om_dtype_size((om_dtype)t) ? om_dtype_name((om_dtype)t) : omi_onnx_type_name(t);
 }
 
-/* ---- counts and types ---------------------------------------------------------------------------
+/* ---- types and sizes ----------------------------------------------------------------------------
  */
 
-om_status omi_arity(om_nctx *c, uint32_t in_min, uint32_t in_max, uint32_t out_max) {
-    if (c->n_in < in_min || c->n_in > in_max)
-        return omi_problem(c, OM_ERR_MALFORMED, "it has %u inputs; %u to %u are defined", c->n_in,
-                           in_min, in_max);
-    for (uint32_t i = 0; i < in_min; i++)
-        if (!c->in[i]) return omi_problem(c, OM_ERR_MALFORMED, "required input %u is absent", i);
-    if (c->n_out < 1 || !c->out[0])
-        return omi_problem(c, OM_ERR_MALFORMED, "required output 0 is absent");
-    for (uint32_t k = out_max; k < c->n_out; k++)
-        if (c->out[k])
-            return omi_problem(c, OM_ERR_UNSUPPORTED, "output %u is not computed by this library",
-                               k);
+om_status omi_parse_none(om_nctx *c) {
+    (void)c;
     return OM_OK;
-}
-
-om_status omi_type(om_nctx *c, uint32_t i, uint32_t types) {
-    if (i >= c->n_in || !c->in[i] || c->in[i]->dtype == 0) return OM_OK;
-    int32_t t = c->in[i]->dtype;
-    if (t > 0 && t < 32 && (types & OM_TY_ALL) >> t & 1) return OM_OK;
-    return omi_problem(c, OM_ERR_UNSUPPORTED, "input %u '%.60s' is %s, which has no kernel here", i,
-                       c->in[i]->name, omi_elem_name(t));
-}
-
-om_status omi_same_type(om_nctx *c, uint32_t i, uint32_t j) {
-    if (i >= c->n_in || j >= c->n_in || !c->in[i] || !c->in[j]) return OM_OK;
-    int32_t a = c->in[i]->dtype, b = c->in[j]->dtype;
-    if (!a || !b || a == b) return OM_OK;
-    return omi_problem(c, OM_ERR_MALFORMED,
-                       "inputs '%.60s' and '%.60s' are %s and %s; they must have one type",
-                       c->in[i]->name, c->in[j]->name, omi_elem_name(a), omi_elem_name(b));
 }
 
 om_status omi_out_type(om_nctx *c, uint32_t k, int32_t dtype) {
     if (k < c->n_out && c->out[k]) c->out[k]->dtype = dtype;
     return OM_OK;
 }
-
-om_status omi_out_as_input(om_nctx *c) {
-    OM_TRY(omi_type(c, 0, OM_TY_ALL));
-    return omi_out_type(c, 0, c->in[0]->dtype);
-}
-
-/* ---- sizes --------------------------------------------------------------------------------------
- */
 
 bool omi_numel_of(int32_t dtype, int rank, const int64_t *shape, int64_t *numel) {
     int64_t bytes = dtype > 0 ? (int64_t)omi_onnx_elem_size(dtype) : 1, n = 1;
@@ -159,110 +122,6 @@ om_status omi_norm_axis(om_nctx *c, int64_t axis, int rank, int *out) {
     if (axis < -rank || axis >= rank)
         return omi_problem(c, OM_ERR_SHAPE, "axis %lld is outside rank %d", (long long)axis, rank);
     *out = (int)(axis < 0 ? axis + rank : axis);
-    return OM_OK;
-}
-
-/* ---- attributes ---------------------------------------------------------------------------------
- */
-
-static om_status get_attr(om_nctx *c, const char *name, om_attr_type type, const om_attr **out) {
-    *out = omi_attr(c->node, name);
-    if (*out && (*out)->type != type)
-        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' has type %d; %d is defined", name,
-                           (int)(*out)->type, (int)type);
-    return OM_OK;
-}
-
-om_status omi_get_int(om_nctx *c, const char *name, int64_t otherwise, int64_t *out) {
-    const om_attr *a = NULL;
-    OM_TRY(get_attr(c, name, OM_ATTR_INT, &a));
-    *out = a ? a->i : otherwise;
-    return OM_OK;
-}
-
-om_status omi_get_flag(om_nctx *c, const char *name, bool otherwise, bool *out) {
-    int64_t v = 0;
-    OM_TRY(omi_get_int(c, name, otherwise, &v));
-    if (v != 0 && v != 1)
-        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' is %lld; 0 and 1 are defined", name,
-                           (long long)v);
-    *out = v != 0;
-    return OM_OK;
-}
-
-om_status omi_get_float(om_nctx *c, const char *name, float otherwise, float *out) {
-    const om_attr *a = NULL;
-    OM_TRY(get_attr(c, name, OM_ATTR_FLOAT, &a));
-    *out = a ? a->f : otherwise;
-    return OM_OK;
-}
-
-om_status omi_get_ints(om_nctx *c, const char *name, size_t n, int64_t fill, int64_t *out) {
-    const om_attr *a = NULL;
-    OM_TRY(get_attr(c, name, OM_ATTR_INTS, &a));
-    if (a && a->n != n)
-        return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' has %zu entries; %zu are needed",
-                           name, a->n, n);
-    for (size_t i = 0; i < n; i++)
-        out[i] = a ? a->ints[i] : fill;
-    return OM_OK;
-}
-
-om_status omi_get_choice(om_nctx *c, const char *name, int n, const char *const *texts, int *out) {
-    const om_attr *a = NULL;
-    OM_TRY(get_attr(c, name, OM_ATTR_STRING, &a));
-    *out = 0;
-    if (!a) return OM_OK;
-    for (int i = 0; i < n; i++)
-        if (a->s.n == strlen(texts[i]) && memcmp(a->s.v, texts[i], a->s.n) == 0)
-            return *out = i, OM_OK;
-    return omi_problem(c, OM_ERR_MALFORMED, "attribute '%s' is not one of the %d defined texts",
-                       name, n);
-}
-
-/* ---- operands whose contents decide sizes ---------------------------------------------------- */
-
-static om_status operand_input(om_nctx *c, uint32_t i, om_ints *out) {
-    const om_pval *v = c->in[i];
-    if (v->dtype != OM_I64 && v->dtype != OM_I32)
-        return omi_problem(c, OM_ERR_MALFORMED, "input %u '%.60s' is %s; integers are needed", i,
-                           v->name, omi_elem_name(v->dtype));
-    if (v->rank > 1 || v->numel > OM_LIST_MAX)
-        return omi_problem(c, OM_ERR_SHAPE,
-                           "input %u '%.60s' must be a list of at most %d integers", i, v->name,
-                           OM_LIST_MAX);
-    if (!v->known && v->numel)
-        return omi_problem(
-            c, OM_ERR_UNSUPPORTED,
-            "the sizes depend on the contents of input %u '%.60s', which are computed "
-            "while running",
-            i, v->name);
-    out->n     = (int)v->numel;
-    out->given = true;
-    for (int k = 0; k < out->n; k++)
-        out->v[k] =
-            v->dtype == OM_I64 ? ((const int64_t *)v->known)[k] : ((const int32_t *)v->known)[k];
-    return OM_OK;
-}
-
-om_status omi_operand(om_nctx *c, uint32_t i, const char *attr, int until, om_ints *out) {
-    out->n     = 0;
-    out->given = false;
-    if (i < c->n_in && c->in[i]) return operand_input(c, i, out);
-    const om_attr *a = attr && c->opset < until ? omi_attr(c->node, attr) : NULL;
-    if (!a) return OM_OK;
-    if (a->type == OM_ATTR_INT) {
-        out->n    = 1;
-        out->v[0] = a->i;
-    } else if (a->type == OM_ATTR_INTS && a->n <= OM_LIST_MAX) {
-        out->n = (int)a->n;
-        for (int k = 0; k < out->n; k++)
-            out->v[k] = a->ints[k];
-    } else
-        return omi_problem(c, OM_ERR_MALFORMED,
-                           "attribute '%s' must be a list of at most %d integers", attr,
-                           OM_LIST_MAX);
-    out->given = true;
     return OM_OK;
 }
 

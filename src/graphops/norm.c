@@ -6,107 +6,158 @@
  */
 #include "compute/norm.h"
 
+#include "compute/move.h"
+#include "graphops/forms.h"
 #include "graphops/rows.h"
-
-static om_status float_only(om_nctx *c) {
-    for (uint32_t i = 0; i < c->n_in; i++)
-        if (c->in[i] && c->in[i]->dtype && c->in[i]->dtype != OM_F32)
-            return omi_problem(c, OM_ERR_UNSUPPORTED, "input %u '%.60s' is %s; float32 is computed",
-                               i, c->in[i]->name, omi_elem_name(c->in[i]->dtype));
-    return omi_out_type(c, 0, OM_F32);
-}
 
 /* ---- LayerNormalization ---------------------------------------------------------------------- */
 
-static om_status layer_norm_geom(om_nctx *c, om_layernorm_args *g) {
-    int64_t axis     = -1;
-    int a            = 0;
-    const om_pval *x = c->in[0];
-    OM_TRY(omi_get_int(c, "axis", -1, &axis));
-    OM_TRY(omi_norm_axis(c, axis, x->rank, &a));
-    OM_TRY(omi_get_float(c, "epsilon", 1e-5f, &g->eps));
-    g->rows = g->n = 1;
+typedef struct layer_norm_form {
+    int64_t axis;
+    float eps;
+} layer_norm_form;
+
+om_status omi_parse_layer_norm(om_nctx *c) {
+    layer_norm_form *f = omi_form(c, sizeof *f);
+    int64_t stash      = omi_int(c, "stash_type");
+    if (!f) return OM_ERR_NOMEM;
+    f->axis = omi_int(c, "axis");
+    f->eps  = omi_float(c, "epsilon");
+    if (stash != 1)
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "stash_type %lld has no kernel",
+                           (long long)stash);
+    return omi_axis_possible(c, f->axis, c->in[0]);
+}
+
+/* Scale and bias as the kernel takes them: n numbers for every row, in place or in the workspace;
+ * or, where they differ by row, as large as the input. */
+typedef struct layer_norm_args {
+    om_layernorm_args g;
+    uint32_t x, b, y;
+    bool by_row;
+    om_ref spread[2]; /* of scale and bias: what is copied to the workspace */
+    int64_t room[2];  /* floats of each in the workspace, 0: none is needed */
+} layer_norm_args;
+
+/* Operand k (1 scale, 2 bias) of x, whose rows begin at axis. */
+static om_status spread_operand(om_nctx *c, uint32_t k, int axis, layer_norm_args *a) {
+    const om_pval *x = c->in[0], *w = omi_in(c, k);
+    bool fits = !w || w->rank <= x->rank;
+    if (!w) return OM_OK;
+    for (int i = 0; fits && i < w->rank; i++)
+        fits = w->shape[i] == 1 || w->shape[i] == x->shape[x->rank - w->rank + i];
+    if (!fits)
+        return omi_problem(c, OM_ERR_SHAPE, "'%.60s' does not broadcast to the sizes of '%.60s'",
+                           w->name, x->name);
+    a->spread[k - 1] = omi_ref_as(w, x->rank, x->shape);
+    for (int i = 0; i < axis; i++)
+        if (x->shape[i] != 1 && a->spread[k - 1].v.strides[i] != 0) a->by_row = true;
+    a->room[k - 1] = w->numel == a->g.n ? 0 : a->g.n;
+    return OM_OK;
+}
+
+static om_status layer_norm_layout(om_nctx *c, layer_norm_args *a) {
+    const layer_norm_form *f = c->form;
+    const om_pval *x         = c->in[0];
+    int axis                 = 0;
+    OM_TRY(omi_norm_axis(c, f->axis, x->rank, &axis));
+    a->g.rows = a->g.n = 1;
+    a->g.eps           = f->eps;
     for (int i = 0; i < x->rank; i++) {
-        if (i < a)
-            g->rows *= x->shape[i];
+        if (i < axis)
+            a->g.rows *= x->shape[i];
         else
-            g->n *= x->shape[i];
+            a->g.n *= x->shape[i];
     }
-    for (uint32_t i = 1; i < c->n_in; i++) {
-        const om_pval *w = c->in[i];
-        if (!w) continue;
-        bool fits = w->rank == x->rank - a;
-        for (int k = 0; fits && k < w->rank; k++)
-            fits = w->shape[k] == x->shape[a + k];
-        if (!fits)
-            return omi_problem(c, OM_ERR_SHAPE,
-                               "'%.60s' must have the sizes of axes %d to %d of '%.60s'", w->name,
-                               a, x->rank - 1, x->name);
+    OM_TRY(spread_operand(c, 1, axis, a));
+    OM_TRY(spread_operand(c, 2, axis, a));
+    for (int k = 0; k < 2; k++) {
+        if (a->by_row && omi_in(c, (uint32_t)k + 1)) a->room[k] = x->numel;
+        for (int i = 0; i < axis && !a->by_row; i++) // one row is copied
+            a->spread[k].v.shape[i] = 1;
     }
     return OM_OK;
 }
 
 om_status omi_infer_layer_norm(om_nctx *c) {
-    om_layernorm_args g;
-    int64_t stash = 1;
-    OM_TRY(omi_arity(c, 2, 3, 1));
-    OM_TRY(omi_get_int(c, "stash_type", 1, &stash));
-    if (stash != 1)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "stash_type %lld has no kernel",
-                           (long long)stash);
-    OM_TRY(float_only(c));
-    if (c->types_only) return OM_OK;
-    OM_TRY(layer_norm_geom(c, &g));
+    layer_norm_args a = {0};
+    OM_TRY(layer_norm_layout(c, &a));
     return omi_out_like(c, 0, c->in[0]);
 }
 
-typedef struct layer_norm_args {
-    om_layernorm_args g;
-    uint32_t x, w, b, y;
-} layer_norm_args;
+/* Scale (k 0) or bias where the kernel reads it. */
+static const float *spread_now(const layer_norm_args *p, const om_exec *e, int k, float *ws) {
+    const om_ref *r = &p->spread[k];
+    if (!p->room[k]) return e->ptr[r->value];
+    om_view from = omi_bind(e, r), to = from;
+    to.data = ws;
+    omi_view_pack_strides(&to);
+    omi_copy(&from, &to);
+    return ws;
+}
 
 static om_status run_layer_norm(const om_step *s, const om_exec *e) {
     const layer_norm_args *p = s->args;
     om_layernorm_args g      = p->g;
-    g.x                      = e->ptr[p->x];
-    g.w                      = e->ptr[p->w];
-    g.b                      = p->b == OM_NO_VALUE ? NULL : e->ptr[p->b];
-    g.y                      = e->ptr[p->y];
-    if (g.rows && g.n) omi_layernorm(&g);
+    if (!g.rows || !g.n) return OM_OK;
+    g.x = e->ptr[p->x];
+    g.y = e->ptr[p->y];
+    g.w = spread_now(p, e, 0, e->ws);
+    if (p->b != OM_NO_VALUE) g.b = spread_now(p, e, 1, (float *)e->ws + p->room[0]);
+    if (!p->by_row) {
+        omi_layernorm(&g);
+        return OM_OK;
+    }
+    g.rows = 1;
+    for (int64_t r = 0; r < p->g.rows; r++) {
+        omi_layernorm(&g);
+        g.x += g.n;
+        g.y += g.n;
+        g.w += g.n;
+        if (g.b) g.b += g.n;
+    }
     return OM_OK;
 }
 
 om_step *omi_sel_layer_norm(om_nctx *c) {
     om_step *s         = omi_step(c, run_layer_norm, sizeof(layer_norm_args));
     layer_norm_args *a = s ? s->args : NULL;
-    if (!a || layer_norm_geom(c, &a->g) != OM_OK) return NULL;
-    a->x = c->in[0]->index;
-    a->w = c->in[1]->index;
-    a->b = c->n_in > 2 && c->in[2] ? c->in[2]->index : OM_NO_VALUE;
-    a->y = c->out[0]->index;
+    if (!a || layer_norm_layout(c, a) != OM_OK) return NULL;
+    a->x        = c->in[0]->index;
+    a->b        = omi_in(c, 2) ? c->in[2]->index : OM_NO_VALUE;
+    a->y        = c->out[0]->index;
+    s->ws_bytes = (size_t)(a->room[0] + a->room[1]) * sizeof(float);
     return s;
 }
 
 /* ---- BatchNormalization -------------------------------------------------------------------------
  */
 
+om_status omi_parse_batch_norm(om_nctx *c) {
+    om_batch_norm_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->eps = omi_float(c, "epsilon");
+    if (omi_flag(c, "training_mode"))
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "training_mode = 1 is not inference");
+    if (omi_given(c, "spatial") && !omi_flag(c, "spatial"))
+        return omi_problem(c, OM_ERR_UNSUPPORTED,
+                           "spatial = 0 (statistics per element) has no kernel");
+    return OM_OK;
+}
+
+/* Channels are axis 1; a list is one channel. */
+static int64_t channels_of(const om_pval *x) {
+    return x->rank > 1 ? x->shape[1] : 1;
+}
+
 om_status omi_infer_batch_norm(om_nctx *c) {
-    bool training = false;
-    float eps;
-    OM_TRY(omi_get_flag(c, "training_mode", false, &training));
-    OM_TRY(omi_get_float(c, "epsilon", 1e-5f, &eps));
-    if (training) return omi_problem(c, OM_ERR_UNSUPPORTED, "training_mode = 1 is not inference");
-    OM_TRY(omi_arity(c, 5, 5, 1));
-    OM_TRY(float_only(c));
-    if (c->types_only) return OM_OK;
     const om_pval *x = c->in[0];
-    if (x->rank < 2)
-        return omi_problem(c, OM_ERR_SHAPE, "'%.60s' has rank %d; at least 2 is needed", x->name,
-                           x->rank);
+    if (x->rank < 1)
+        return omi_problem(c, OM_ERR_SHAPE, "'%.60s' has rank 0; at least 1 is needed", x->name);
     for (int i = 1; i < 5; i++)
-        if (c->in[i]->rank != 1 || c->in[i]->shape[0] != x->shape[1])
+        if (c->in[i]->rank != 1 || c->in[i]->shape[0] != channels_of(x))
             return omi_problem(c, OM_ERR_SHAPE, "'%.60s' must be a list of %lld channels",
-                               c->in[i]->name, (long long)x->shape[1]);
+                               c->in[i]->name, (long long)channels_of(x));
     return omi_out_like(c, 0, x);
 }
 
@@ -134,10 +185,11 @@ static om_status run_batch_norm(const om_step *st, const om_exec *e) {
 om_step *omi_sel_batch_norm(om_nctx *c) {
     om_step *s         = omi_step(c, run_batch_norm, sizeof(batch_norm_args));
     batch_norm_args *a = s ? s->args : NULL;
-    if (!a || omi_get_float(c, "epsilon", 1e-5f, &a->eps) != OM_OK) return NULL;
+    if (!a) return NULL;
+    a->eps           = ((const om_batch_norm_form *)c->form)->eps;
     const om_pval *x = c->in[0];
     a->n             = x->shape[0];
-    a->c             = x->shape[1];
+    a->c             = channels_of(x);
     a->inner         = 1;
     for (int i = 2; i < x->rank; i++)
         a->inner *= x->shape[i];

@@ -8,14 +8,40 @@
 #include "base/checked.h"
 #include "graphops/part.h"
 
+typedef struct pad_form {
+    om_either pads, axes;
+    float value; /* of the versions that have it as an attribute */
+} pad_form;
+
+om_status omi_parse_pad(om_nctx *c) {
+    static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
+    pad_form *f                      = omi_form(c, sizeof *f);
+    om_ints axes;
+    int mode   = 0;
+    bool known = false;
+    if (!f) return OM_ERR_NOMEM;
+    OM_TRY(omi_choice(c, "mode", 4, modes, &mode));
+    if (mode != 0)
+        return omi_problem(c, OM_ERR_UNSUPPORTED, "mode '%s' has no kernel; 'constant' has",
+                           modes[mode]);
+    f->value = omi_float(c, "value");
+    OM_TRY(omi_either(c, "pads", 1, &f->pads));
+    OM_TRY(omi_either(c, "axes", 3, &f->axes));
+    OM_TRY(omi_either_early(c, &f->axes, &axes, &known));
+    for (int i = 0; known && i < axes.n; i++)
+        OM_TRY(omi_axis_possible(c, axes.v[i], c->in[0]));
+    return OM_OK;
+}
+
 static om_status read_pads(om_nctx *c, int64_t *before, int64_t *after) {
+    const pad_form *f = c->form;
     om_ints pads, axes;
     const om_pval *x = c->in[0];
     uint32_t seen    = 0;
-    OM_TRY(omi_operand(c, 1, "pads", 11, &pads));
-    OM_TRY(omi_operand(c, 3, NULL, 0, &axes));
+    OM_TRY(omi_either_ints(c, &f->pads, &pads));
+    OM_TRY(omi_either_ints(c, &f->axes, &axes));
     int n = axes.given ? axes.n : x->rank;
-    if (!pads.given || pads.n != 2 * n || n > OM_MAX_RANK)
+    if (pads.n != 2 * n || n > OM_MAX_RANK)
         return omi_problem(c, OM_ERR_SHAPE, "%d pads are given for %d axes", pads.n, n);
     memset(before, 0, OM_MAX_RANK * sizeof *before);
     memset(after, 0, OM_MAX_RANK * sizeof *after);
@@ -34,17 +60,7 @@ static om_status read_pads(om_nctx *c, int64_t *before, int64_t *after) {
 }
 
 om_status omi_infer_pad(om_nctx *c) {
-    static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
-    int mode                         = 0;
     int64_t before[OM_MAX_RANK], after[OM_MAX_RANK], shape[OM_MAX_RANK];
-    OM_TRY(omi_arity(c, 1, 4, 1));
-    OM_TRY(omi_get_choice(c, "mode", 4, modes, &mode));
-    if (mode != 0)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "mode '%s' has no kernel; 'constant' has",
-                           modes[mode]);
-    OM_TRY(omi_out_as_input(c));
-    OM_TRY(omi_same_type(c, 0, 2));
-    if (c->types_only) return OM_OK;
     OM_TRY(read_pads(c, before, after));
     const om_pval *x = c->in[0];
     if (c->n_in > 2 && c->in[2] && c->in[2]->numel != 1)
@@ -84,12 +100,13 @@ om_step *omi_sel_pad(om_nctx *c) {
     const om_pval *x = c->in[0];
     a->x             = omi_ref(x);
     a->y             = omi_ref(c->out[0]);
-    a->value         = c->n_in > 2 && c->in[2] ? c->in[2]->index : OM_NO_VALUE;
-    if (c->opset < 11 && x->dtype == OM_F32) {
-        float v = 0;
-        if (omi_get_float(c, "value", 0, &v) != OM_OK) return NULL;
-        memcpy(a->bytes, &v, sizeof v);
-    }
+    a->value         = omi_in(c, 2) ? c->in[2]->index : OM_NO_VALUE;
+    float narrow     = ((const pad_form *)c->form)->value;
+    double wide      = narrow;
+    if (x->dtype == OM_F64)
+        memcpy(a->bytes, &wide, sizeof wide);
+    else if (x->dtype == OM_F32)
+        memcpy(a->bytes, &narrow, sizeof narrow);
     for (int i = 0; i < x->rank; i++) { // a negative pad narrows the input instead
         int64_t front = omi_min64(a->before[i], 0), back = omi_min64(after[i], 0);
         a->x.v.shape[i] += front + back;

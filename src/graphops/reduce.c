@@ -5,19 +5,36 @@
  */
 #include "compute/reduce.h"
 
+#include "compute/shape_rules.h"
 #include "graphops/rows.h"
 
-static om_status reduce_axes(om_nctx *c, uint32_t *mask, bool *keep) {
-    bool noop = false;
-    int until = c->def->arg == OM_R_SUM ? 13 : 18;
+typedef struct reduce_form {
+    bool keep, noop;
+    om_either axes;
+} reduce_form;
+
+om_status omi_parse_reduce(om_nctx *c) {
+    reduce_form *f = omi_form(c, sizeof *f);
     om_ints axes;
-    OM_TRY(omi_get_flag(c, "keepdims", true, keep));
-    OM_TRY(omi_get_flag(c, "noop_with_empty_axes", false, &noop));
-    OM_TRY(omi_operand(c, 1, "axes", until, &axes));
+    bool known = false;
+    if (!f) return OM_ERR_NOMEM;
+    f->keep = omi_flag(c, "keepdims");
+    f->noop = omi_flag(c, "noop_with_empty_axes");
+    OM_TRY(omi_either(c, "axes", 1, &f->axes));
+    OM_TRY(omi_either_early(c, &f->axes, &axes, &known));
+    for (int i = 0; known && i < axes.n; i++)
+        OM_TRY(omi_axis_possible(c, axes.v[i], c->in[0]));
+    return OM_OK;
+}
+
+static om_status reduce_axes(om_nctx *c, uint32_t *mask) {
+    const reduce_form *f = c->form;
+    om_ints axes;
     int rank = c->in[0]->rank;
-    *mask    = 0;
+    OM_TRY(omi_either_ints(c, &f->axes, &axes));
+    *mask = 0;
     if (!axes.n) {
-        if (!noop) *mask = (1u << rank) - 1;
+        if (!f->noop) *mask = (1u << rank) - 1;
         return OM_OK;
     }
     for (int i = 0; i < axes.n; i++) {
@@ -29,25 +46,12 @@ static om_status reduce_axes(om_nctx *c, uint32_t *mask, bool *keep) {
 }
 
 om_status omi_infer_reduce(om_nctx *c) {
-    uint32_t mask = 0;
-    bool keep     = true;
-    OM_TRY(omi_arity(c, 1, 2, 1));
-    // ONNX gives Max and Min uint8, the sums not.
-    bool extreme = c->def->arg == OM_R_MAX || c->def->arg == OM_R_MIN;
-    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_F64 | OM_TY_INT | (extreme ? OM_TY_U8 : 0)));
-    OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
-    if (c->types_only) return OM_OK;
     const om_pval *x = c->in[0];
-    OM_TRY(reduce_axes(c, &mask, &keep));
+    bool keep        = ((const reduce_form *)c->form)->keep;
+    uint32_t mask    = 0;
     int64_t shape[OM_MAX_RANK];
-    int rank = 0;
-    for (int i = 0; i < x->rank; i++) {
-        if (!(mask >> i & 1))
-            shape[rank++] = x->shape[i];
-        else if (keep)
-            shape[rank++] = 1;
-    }
-    return omi_out_shape(c, 0, rank, shape);
+    OM_TRY(reduce_axes(c, &mask));
+    return omi_out_shape(c, 0, omi_reduced_shape(x->rank, x->shape, mask, keep, shape), shape);
 }
 
 typedef struct reduce_args {
@@ -64,10 +68,9 @@ static om_status run_reduce(const om_step *s, const om_exec *e) {
 }
 
 om_step *omi_sel_reduce(om_nctx *c) {
-    bool keep;
     om_step *s     = omi_step(c, run_reduce, sizeof(reduce_args));
     reduce_args *a = s ? s->args : NULL;
-    if (!a || reduce_axes(c, &a->mask, &keep) != OM_OK) return NULL;
+    if (!a || reduce_axes(c, &a->mask) != OM_OK) return NULL;
     a->x = omi_ref(c->in[0]);
     a->y = omi_ref(c->out[0]);
     a->k = (om_reduce_kind)c->def->arg;

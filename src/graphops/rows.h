@@ -10,11 +10,13 @@
 #include "compute/reduce.h"
 #include "graphops/node.h"
 
-#define OM_NODE(type, since, infer, fold, exact, fast, arg, operands)                              \
+#define OM_NODE(domain, type, since, until, in, out, attrs, parse, infer, fold, select, arg)       \
+    om_status parse(om_nctx *c);                                                                   \
     om_status infer(om_nctx *c);                                                                   \
-    om_step *exact(om_nctx *c);                                                                    \
-    om_step *fast(om_nctx *c);
+    om_step *select(om_nctx *c);
+#define OM_FAST(type, select) om_step *select(om_nctx *c);
 #include "graphops/opset.def"
 #undef OM_NODE
+#undef OM_FAST
 
 #endif

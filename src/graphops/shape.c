@@ -1,14 +1,14 @@
 /*
  * shape.c -- nodes that rename sizes (views without work) and nodes that compute with sizes:
- * Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout, Shape, Size, ConstantOfShape, Range.
+ * Identity, Reshape, Flatten, Squeeze, Unsqueeze, Shape, Size.
  *
  * Shape and Size are known as soon as a plan knows sizes, so the chains that tracers write in front
  * of Reshape and Expand fold away (symbolic-axes.md 6).
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "compute/shape_rules.h"
 #include "graphops/rows.h"
 
 om_step *omi_sel_view(om_nctx *c) {
@@ -16,13 +16,31 @@ om_step *omi_sel_view(om_nctx *c) {
 }
 
 om_status omi_infer_identity(om_nctx *c) {
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(omi_out_as_input(c));
-    return c->types_only ? OM_OK : omi_out_like(c, 0, c->in[0]);
+    return omi_out_like(c, 0, c->in[0]);
 }
 
 /* ---- Reshape ------------------------------------------------------------------------------------
  */
+
+typedef struct reshape_form {
+    bool allow_zero; /* a 0 is a size, not "keep" */
+} reshape_form;
+
+om_status omi_parse_reshape(om_nctx *c) {
+    reshape_form *f = omi_form(c, sizeof *f);
+    om_ints t       = {0};
+    int guessed     = 0;
+    if (!f) return OM_ERR_NOMEM;
+    f->allow_zero = omi_flag(c, "allowzero");
+    if (c->in[1]->known) OM_TRY(omi_input_ints(c, 1, &t));
+    for (int i = 0; i < t.n; i++) {
+        guessed += t.v[i] == -1;
+        if (t.v[i] < -1)
+            return omi_problem(c, OM_ERR_SHAPE, "target %d is %lld", i, (long long)t.v[i]);
+    }
+    if (guessed > 1) return omi_problem(c, OM_ERR_SHAPE, "the target has more than one -1");
+    return OM_OK;
+}
 
 static om_status reshape_sizes(om_nctx *c, const om_ints *t, bool allow_zero, int64_t *shape) {
     const om_pval *x = c->in[0];
@@ -59,25 +77,29 @@ static om_status reshape_sizes(om_nctx *c, const om_ints *t, bool allow_zero, in
 }
 
 om_status omi_infer_reshape(om_nctx *c) {
-    bool allow_zero = false;
+    const reshape_form *f = c->form;
     om_ints t;
     int64_t shape[OM_LIST_MAX];
-    OM_TRY(omi_arity(c, 2, 2, 1));
-    OM_TRY(omi_get_flag(c, "allowzero", false, &allow_zero));
-    OM_TRY(omi_out_as_input(c));
-    if (c->types_only) return OM_OK;
-    OM_TRY(omi_operand(c, 1, NULL, 0, &t));
-    OM_TRY(reshape_sizes(c, &t, allow_zero, shape));
+    OM_TRY(omi_input_ints(c, 1, &t));
+    OM_TRY(reshape_sizes(c, &t, f->allow_zero, shape));
     return omi_out_shape(c, 0, t.n, shape);
 }
 
+typedef struct flatten_form {
+    int64_t axis; /* 0 to rank, or from the end */
+} flatten_form;
+
+om_status omi_parse_flatten(om_nctx *c) {
+    flatten_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->axis = omi_int(c, "axis");
+    if (f->axis == c->in[0]->rank) return OM_OK;
+    return omi_axis_possible(c, f->axis, c->in[0]);
+}
+
 om_status omi_infer_flatten(om_nctx *c) {
-    int64_t axis = 1, shape[2] = {1, 1};
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(omi_get_int(c, "axis", 1, &axis));
-    OM_TRY(omi_out_as_input(c));
-    if (c->types_only) return OM_OK;
     const om_pval *x = c->in[0];
+    int64_t axis = ((const flatten_form *)c->form)->axis, shape[2] = {1, 1};
     if (axis < -x->rank || axis > x->rank)
         return omi_problem(c, OM_ERR_SHAPE, "axis %lld is outside rank %d", (long long)axis,
                            x->rank);
@@ -89,6 +111,25 @@ om_status omi_infer_flatten(om_nctx *c) {
 }
 
 /* ---- Squeeze, Unsqueeze ---------------------------------------------------------------------- */
+
+/* Of Squeeze and Unsqueeze. */
+typedef struct axes_form {
+    om_either axes;
+} axes_form;
+
+om_status omi_parse_axes(om_nctx *c) {
+    axes_form *f = omi_form(c, sizeof *f);
+    om_ints axes;
+    bool known = false;
+    if (!f) return OM_ERR_NOMEM;
+    OM_TRY(omi_either(c, "axes", 1, &f->axes));
+    OM_TRY(omi_either_early(c, &f->axes, &axes, &known));
+    om_pval of = *c->in[0]; // the axes of Unsqueeze are the output's
+    if (c->def->arg == 1 && known && of.rank >= 0) of.rank += axes.n;
+    for (int i = 0; known && i < axes.n; i++)
+        OM_TRY(omi_axis_possible(c, axes.v[i], &of));
+    return OM_OK;
+}
 
 /* The axes as a mask over rank axes; each once. */
 static om_status axes_mask(om_nctx *c, const om_ints *axes, int rank, uint32_t *mask) {
@@ -103,36 +144,29 @@ static om_status axes_mask(om_nctx *c, const om_ints *axes, int rank, uint32_t *
 }
 
 om_status omi_infer_squeeze(om_nctx *c) {
+    const axes_form *f = c->form;
+    const om_pval *x   = c->in[0];
     om_ints axes;
     uint32_t mask = 0;
     int64_t shape[OM_MAX_RANK];
-    int rank = 0;
-    OM_TRY(omi_arity(c, 1, 2, 1));
-    OM_TRY(omi_out_as_input(c));
-    if (c->types_only) return OM_OK;
-    const om_pval *x = c->in[0];
-    OM_TRY(omi_operand(c, 1, "axes", 13, &axes));
+    OM_TRY(omi_either_ints(c, &f->axes, &axes));
     OM_TRY(axes_mask(c, &axes, x->rank, &mask));
     for (int i = 0; i < x->rank; i++) {
-        bool drop = axes.given ? mask >> i & 1 : x->shape[i] == 1;
-        if (drop && x->shape[i] != 1)
+        if (!axes.given && x->shape[i] == 1) mask |= 1u << i;
+        if (mask >> i & 1 && x->shape[i] != 1)
             return omi_problem(c, OM_ERR_SHAPE, "axis %d of '%.60s' is %lld, not 1", i, x->name,
                                (long long)x->shape[i]);
-        if (!drop) shape[rank++] = x->shape[i];
     }
-    return omi_out_shape(c, 0, rank, shape);
+    return omi_out_shape(c, 0, omi_reduced_shape(x->rank, x->shape, mask, false, shape), shape);
 }
 
 om_status omi_infer_unsqueeze(om_nctx *c) {
+    const axes_form *f = c->form;
+    const om_pval *x   = c->in[0];
     om_ints axes;
     uint32_t mask = 0;
     int64_t shape[OM_MAX_RANK];
-    OM_TRY(omi_arity(c, 1, 2, 1));
-    OM_TRY(omi_out_as_input(c));
-    if (c->types_only) return OM_OK;
-    const om_pval *x = c->in[0];
-    OM_TRY(omi_operand(c, 1, "axes", 13, &axes));
-    if (!axes.given) return omi_problem(c, OM_ERR_MALFORMED, "the axes are missing");
+    OM_TRY(omi_either_ints(c, &f->axes, &axes));
     int rank = x->rank + axes.n;
     if (rank > OM_MAX_RANK)
         return omi_problem(c, OM_ERR_UNSUPPORTED,
@@ -147,33 +181,36 @@ om_status omi_infer_unsqueeze(om_nctx *c) {
 /* ---- Shape, Size --------------------------------------------------------------------------------
  */
 
+typedef struct shape_form {
+    int64_t start, end;
+} shape_form;
+
+om_status omi_parse_shape(om_nctx *c) {
+    shape_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->start = omi_int(c, "start");
+    f->end   = omi_given(c, "end") ? omi_int(c, "end") : INT64_MAX;
+    return OM_OK;
+}
+
 /* The axes [a, b) that Shape{start, end} takes. */
-static om_status shape_range(om_nctx *c, int *a, int *b) {
-    int64_t start = 0, end = INT64_MAX, rank = c->in[0]->rank;
-    OM_TRY(omi_get_int(c, "start", 0, &start));
-    OM_TRY(omi_get_int(c, "end", INT64_MAX, &end));
+static void shape_range(const om_nctx *c, int *a, int *b) {
+    const shape_form *f = c->form;
+    int64_t start = f->start, end = f->end, rank = c->in[0]->rank;
     if (start < 0) start += rank;
     if (end < 0) end += rank;
     *a = (int)omi_max64(0, omi_min64(start, rank));
     *b = (int)omi_max64(*a, omi_min64(end, rank));
-    return OM_OK;
 }
 
 om_status omi_infer_shape(om_nctx *c) {
     int a = 0, b = 0;
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(omi_type(c, 0, OM_TY_ALL));
-    OM_TRY(omi_out_type(c, 0, OM_I64));
-    if (c->types_only) return OM_OK;
-    OM_TRY(shape_range(c, &a, &b));
+    shape_range(c, &a, &b);
     return omi_out_shape(c, 0, 1, (int64_t[]){b - a});
 }
 
 om_status omi_infer_size(om_nctx *c) {
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(omi_type(c, 0, OM_TY_ALL));
-    OM_TRY(omi_out_type(c, 0, OM_I64));
-    return c->types_only ? OM_OK : omi_out_shape(c, 0, 0, NULL);
+    return omi_out_shape(c, 0, 0, NULL);
 }
 
 typedef struct shape_args {
@@ -198,7 +235,7 @@ om_step *omi_sel_shape(om_nctx *c) {
         a->n    = 1;
         a->v[0] = c->in[0]->numel;
     } else {
-        if (shape_range(c, &from, &to) != OM_OK) return NULL;
+        shape_range(c, &from, &to);
         for (int i = from; i < to; i++)
             a->v[a->n++] = c->in[0]->shape[i];
     }

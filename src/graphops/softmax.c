@@ -7,13 +7,28 @@
 
 #include "graphops/rows.h"
 
+typedef struct softmax_form {
+    int64_t axis;
+    bool matrix; /* split at the axis */
+} softmax_form;
+
+om_status omi_parse_softmax(om_nctx *c) {
+    softmax_form *f  = omi_form(c, sizeof *f);
+    const om_pval *x = c->in[0];
+    if (!f) return OM_ERR_NOMEM;
+    f->axis   = omi_int(c, "axis");
+    f->matrix = c->opset < 13;
+    if (x->rank == 0 || (f->matrix && f->axis == x->rank)) return OM_OK;
+    return omi_axis_possible(c, f->axis, x);
+}
+
 /* The view the kernel works on, and its axis. */
 static om_status softmax_view(om_nctx *c, om_view *v, int *axis) {
-    int64_t a        = 0;
-    const om_pval *x = c->in[0];
-    OM_TRY(omi_get_int(c, "axis", c->opset < 13 ? 1 : -1, &a));
-    *v = omi_ref(x).v;
-    if (c->opset >= 13) {
+    const softmax_form *f = c->form;
+    const om_pval *x      = c->in[0];
+    int64_t a             = f->axis;
+    *v                    = omi_ref(x).v;
+    if (!f->matrix) {
         if (x->rank == 0) { // a rank 0 input is one row of one element
             v->rank     = 1;
             v->shape[0] = v->strides[0] = 1;
@@ -39,13 +54,6 @@ static om_status softmax_view(om_nctx *c, om_view *v, int *axis) {
 om_status omi_infer_softmax(om_nctx *c) {
     om_view v;
     int axis = 0;
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(omi_type(c, 0, OM_TY_F32));
-    if (c->in[0]->dtype && c->in[0]->dtype != OM_F32)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s",
-                           omi_elem_name(c->in[0]->dtype));
-    OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
-    if (c->types_only) return OM_OK;
     OM_TRY(softmax_view(c, &v, &axis));
     return omi_out_like(c, 0, c->in[0]);
 }

@@ -8,64 +8,89 @@
 #include "base/checked.h"
 #include "graphops/part.h"
 
-/* Sizes of the pieces: given, or even with a shorter last one. */
-static om_status split_sizes(om_nctx *c, int *axis, int64_t *size) {
-    int64_t a = 0, parts = 0, sum = 0;
-    om_ints given;
-    OM_TRY(omi_get_int(c, "axis", 0, &a));
-    OM_TRY(omi_norm_axis(c, a, c->in[0]->rank, axis));
-    OM_TRY(omi_operand(c, 1, "split", 13, &given));
-    OM_TRY(omi_get_int(c, "num_outputs", (int64_t)c->n_out, &parts));
-    int64_t n = c->in[0]->shape[*axis];
-    if (c->n_out > OM_LIST_MAX && given.given)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "more than %d pieces of given sizes",
-                           OM_LIST_MAX);
-    if (given.given) {
-        if (given.n != (int)c->n_out)
-            return omi_problem(c, OM_ERR_SHAPE, "%d sizes are given for %u outputs", given.n,
-                               c->n_out);
-        for (int i = 0; i < given.n; i++) {
-            if (given.v[i] < 0 || !omi_add_i64(sum, given.v[i], &sum) || sum > n)
-                return omi_problem(c, OM_ERR_SHAPE,
-                                   "the sizes do not add up to axis %d, which is %lld", *axis,
-                                   (long long)n);
-            size[i] = given.v[i];
-        }
-    } else {
-        if (parts != (int64_t)c->n_out)
-            return omi_problem(c, OM_ERR_MALFORMED, "num_outputs is %lld for %u outputs",
-                               (long long)parts, c->n_out);
-        int64_t chunk = omi_ceil_div(n, parts);
-        for (int64_t i = 0; i < parts; i++)
-            sum += size[i] = omi_max64(0, omi_min64(chunk, n - chunk * i));
-        if (c->opset < 18 && n % parts)
-            return omi_problem(c, OM_ERR_SHAPE,
-                               "axis %d of %lld does not split into %lld equal parts", *axis,
-                               (long long)n, (long long)parts);
-    }
-    if (sum != n)
-        return omi_problem(c, OM_ERR_SHAPE, "the sizes add up to %lld, axis %d is %lld",
-                           (long long)sum, *axis, (long long)n);
+typedef struct split_form {
+    int64_t axis;
+    om_either sizes;
+    bool uneven; /* without sizes: the last piece may be shorter */
+} split_form;
+
+om_status omi_parse_split(om_nctx *c) {
+    split_form *f = omi_form(c, sizeof *f);
+    om_ints list;
+    bool known = false;
+    if (!f) return OM_ERR_NOMEM;
+    f->axis   = omi_int(c, "axis");
+    f->uneven = c->opset >= 18;
+    OM_TRY(omi_axis_possible(c, f->axis, c->in[0]));
+    OM_TRY(omi_either(c, "split", 1, &f->sizes));
+    OM_TRY(omi_either_early(c, &f->sizes, &list, &known));
+    for (int i = 0; known && i < list.n; i++)
+        if (list.v[i] < 0)
+            return omi_problem(c, OM_ERR_SHAPE, "size %d is %lld", i, (long long)list.v[i]);
+    int64_t parts = omi_int(c, "num_outputs");
+    if (omi_given(c, "num_outputs") && parts != (int64_t)c->n_out)
+        return omi_problem(c, OM_ERR_MALFORMED, "num_outputs is %lld for %u outputs",
+                           (long long)parts, c->n_out);
     return OM_OK;
 }
 
-#define SPLIT_MAX 1024
+/* How an axis is cut: by a list, or into equal pieces but a shorter last one. */
+typedef struct split_cut {
+    om_ints given;
+    int64_t n, chunk;
+} split_cut;
+
+static int64_t piece(const split_cut *k, uint32_t i) {
+    return k->given.given ? k->given.v[i] : omi_min64(k->chunk, k->n - k->chunk * i);
+}
+
+static om_status check_given(om_nctx *c, const split_cut *k, int axis) {
+    int64_t sum = 0;
+    if (k->given.n != (int)c->n_out)
+        return omi_problem(c, OM_ERR_SHAPE, "%d sizes are given for %u outputs", k->given.n,
+                           c->n_out);
+    for (int i = 0; i < k->given.n; i++)
+        if (k->given.v[i] < 0 || !omi_add_i64(sum, k->given.v[i], &sum) || sum > k->n)
+            return omi_problem(c, OM_ERR_SHAPE, "the sizes do not add up to axis %d, which is %lld",
+                               axis, (long long)k->n);
+    if (sum != k->n)
+        return omi_problem(c, OM_ERR_SHAPE, "the sizes add up to %lld, axis %d is %lld",
+                           (long long)sum, axis, (long long)k->n);
+    return OM_OK;
+}
+
+/* Where equal pieces leave another than the last short there is no such split: 5 into 4 would be 2,
+ * 2, 1 and nothing. */
+static om_status check_even(om_nctx *c, const split_cut *k, bool uneven, int axis) {
+    int64_t parts = c->n_out;
+    if (!uneven && k->n % parts)
+        return omi_problem(c, OM_ERR_SHAPE, "axis %d of %lld does not split into %lld equal parts",
+                           axis, (long long)k->n, (long long)parts);
+    if (k->n - k->chunk * (parts - 1) < 0)
+        return omi_problem(c, OM_ERR_SHAPE,
+                           "axis %d of %lld does not split into %lld parts, of which only the last "
+                           "may be shorter",
+                           axis, (long long)k->n, (long long)parts);
+    return OM_OK;
+}
+
+static om_status split_axis(om_nctx *c, int *axis, split_cut *k) {
+    const split_form *f = c->form;
+    OM_TRY(omi_norm_axis(c, f->axis, c->in[0]->rank, axis));
+    OM_TRY(omi_either_ints(c, &f->sizes, &k->given));
+    k->n     = c->in[0]->shape[*axis];
+    k->chunk = omi_ceil_div(k->n, c->n_out);
+    return k->given.given ? check_given(c, k, *axis) : check_even(c, k, f->uneven, *axis);
+}
 
 om_status omi_infer_split(om_nctx *c) {
     int axis = 0;
-    int64_t size[SPLIT_MAX], shape[OM_MAX_RANK];
-    OM_TRY(omi_arity(c, 1, 2, SPLIT_MAX));
-    if (c->n_out > SPLIT_MAX)
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "%u outputs; up to %d are computed", c->n_out,
-                           SPLIT_MAX);
-    OM_TRY(omi_out_as_input(c));
-    for (uint32_t i = 1; i < c->n_out; i++)
-        OM_TRY(omi_out_type(c, i, c->in[0]->dtype));
-    if (c->types_only) return OM_OK;
-    OM_TRY(split_sizes(c, &axis, size));
+    split_cut k;
+    int64_t shape[OM_MAX_RANK];
+    OM_TRY(split_axis(c, &axis, &k));
     memcpy(shape, c->in[0]->shape, sizeof shape);
     for (uint32_t i = 0; i < c->n_out; i++) {
-        shape[axis] = size[i];
+        shape[axis] = piece(&k, i);
         OM_TRY(omi_out_shape(c, i, c->in[0]->rank, shape));
     }
     return OM_OK;
@@ -96,7 +121,7 @@ static om_status run_split(const om_step *s, const om_exec *e) {
 }
 
 /* All axes before the split one are 1: the pieces are contiguous parts. */
-static om_step *split_views(om_nctx *c, int axis, const int64_t *size) {
+static om_step *split_views(om_nctx *c, int axis, const split_cut *k) {
     const om_pval *x = c->in[0];
     int64_t inner = (int64_t)om_dtype_size((om_dtype)x->dtype), at = 0;
     for (int i = axis + 1; i < x->rank; i++)
@@ -104,19 +129,20 @@ static om_step *split_views(om_nctx *c, int axis, const int64_t *size) {
     om_step *s = omi_step_view(c, 0);
     for (uint32_t i = 0; s && i < c->n_out; i++) {
         s->views[i] = at;
-        at += size[i] * inner;
+        at += piece(k, i) * inner;
     }
     return s;
 }
 
 om_step *omi_sel_split(om_nctx *c) {
     int axis = 0;
-    int64_t size[SPLIT_MAX], lead = 1;
-    if (split_sizes(c, &axis, size) != OM_OK) return NULL;
+    split_cut k;
+    int64_t lead = 1;
+    if (split_axis(c, &axis, &k) != OM_OK) return NULL;
     const om_pval *x = c->in[0];
     for (int i = 0; i < axis; i++)
         lead *= x->shape[i];
-    if (lead == 1) return split_views(c, axis, size);
+    if (lead == 1) return split_views(c, axis, &k);
     om_step *s    = omi_step(c, run_split, sizeof(split_args) + c->n_out * sizeof(om_ref));
     split_args *a = s ? s->args : NULL;
     if (!a) return NULL;
@@ -126,7 +152,7 @@ om_step *omi_sel_split(om_nctx *c) {
     for (uint32_t i = 0; i < c->n_out; i++) {
         om_pval absent     = *x;
         absent.index       = OM_NO_VALUE;
-        absent.shape[axis] = size[i];
+        absent.shape[axis] = piece(&k, i);
         a->out[i]          = omi_ref(c->out[i] ? c->out[i] : &absent);
     }
     return s;

@@ -7,15 +7,28 @@
 
 #include "graphops/part.h"
 
-static om_status read_topk(om_nctx *c, int *axis, int64_t *k, bool *largest) {
-    int64_t a = -1;
+typedef struct topk_form {
+    int64_t axis;
+    bool largest;
+    om_either k;
+} topk_form;
+
+om_status omi_parse_topk(om_nctx *c) {
+    topk_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->axis    = omi_int(c, "axis");
+    f->largest = c->opset < 11 || omi_flag(c, "largest");
+    OM_TRY(omi_axis_possible(c, f->axis, c->in[0]));
+    return omi_either(c, "k", 1, &f->k);
+}
+
+static om_status read_topk(om_nctx *c, int *axis, int64_t *k) {
+    const topk_form *f = c->form;
     om_ints n;
-    OM_TRY(omi_get_int(c, "axis", -1, &a));
-    OM_TRY(omi_norm_axis(c, a, c->in[0]->rank, axis));
-    OM_TRY(omi_get_flag(c, "largest", true, largest));
-    OM_TRY(omi_operand(c, 1, "k", 10, &n));
+    OM_TRY(omi_norm_axis(c, f->axis, c->in[0]->rank, axis));
+    OM_TRY(omi_either_ints(c, &f->k, &n));
     int64_t size = c->in[0]->shape[*axis];
-    if (!n.given || n.n != 1 || n.v[0] < 0 || n.v[0] > size)
+    if (n.n != 1 || n.v[0] < 0 || n.v[0] > size)
         return omi_problem(c, OM_ERR_SHAPE,
                            "k must be one number from 0 to %lld, the size of axis %d",
                            (long long)size, *axis);
@@ -26,13 +39,7 @@ static om_status read_topk(om_nctx *c, int *axis, int64_t *k, bool *largest) {
 om_status omi_infer_topk(om_nctx *c) {
     int axis  = 0;
     int64_t k = 0, shape[OM_MAX_RANK];
-    bool largest;
-    OM_TRY(omi_arity(c, 1, 2, 2));
-    OM_TRY(omi_type(c, 0, OM_TY_F32 | OM_TY_F64 | OM_TY_INT | OM_TY_U8));
-    OM_TRY(omi_out_type(c, 0, c->in[0]->dtype));
-    OM_TRY(omi_out_type(c, 1, OM_I64));
-    if (c->types_only) return OM_OK;
-    OM_TRY(read_topk(c, &axis, &k, &largest));
+    OM_TRY(read_topk(c, &axis, &k));
     memcpy(shape, c->in[0]->shape, sizeof shape);
     shape[axis] = k;
     OM_TRY(omi_out_shape(c, 0, c->in[0]->rank, shape));
@@ -58,7 +65,8 @@ static om_status run_topk(const om_step *s, const om_exec *e) {
 om_step *omi_sel_topk(om_nctx *c) {
     om_step *s   = omi_step(c, run_topk, sizeof(topk_args));
     topk_args *a = s ? s->args : NULL;
-    if (!a || read_topk(c, &a->axis, &a->k, &a->largest) != OM_OK) return NULL;
+    if (!a || read_topk(c, &a->axis, &a->k) != OM_OK) return NULL;
+    a->largest  = ((const topk_form *)c->form)->largest;
     a->x        = omi_ref(c->in[0]);
     a->values   = omi_ref(c->out[0]);
     s->ws_bytes = omi_topk_workspace(&a->x.v, a->axis, c->workers);

@@ -3,29 +3,47 @@
  */
 #include "graphops/part.h"
 
-static om_status read_perm(om_nctx *c, int64_t *perm) {
-    int rank      = c->in[0]->rank;
-    uint32_t seen = 0;
-    if (!omi_attr(c->node, "perm")) {
-        for (int i = 0; i < rank; i++)
-            perm[i] = rank - 1 - i;
-        return OM_OK;
-    }
-    OM_TRY(omi_get_ints(c, "perm", (size_t)rank, 0, perm));
-    for (int i = 0; i < rank; i++) {
-        if (perm[i] < 0 || perm[i] >= rank || (seen >> perm[i] & 1))
+typedef struct transpose_form {
+    int n; /* 0: the axes in reverse order */
+    int perm[OM_MAX_RANK];
+} transpose_form;
+
+om_status omi_parse_transpose(om_nctx *c) {
+    const om_attr *a  = omi_given(c, "perm");
+    transpose_form *f = omi_form(c, sizeof *f);
+    uint32_t seen     = 0;
+    int rank          = c->in[0]->rank;
+    if (!f) return OM_ERR_NOMEM;
+    if (!a) return OM_OK;
+    for (size_t i = 0; i < a->n; i++) {
+        int64_t p = a->ints[i];
+        if (a->n > OM_MAX_RANK || p < 0 || p >= (int64_t)a->n || (seen >> p & 1))
             return omi_problem(c, OM_ERR_MALFORMED,
-                               "attribute 'perm' is not a permutation of %d axes", rank);
-        seen |= 1u << perm[i];
+                               "attribute 'perm' is not a permutation of %zu axes", a->n);
+        seen |= 1u << p;
+        f->perm[i] = (int)p;
     }
+    f->n = (int)a->n;
+    if (rank >= 0 && f->n != rank)
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute 'perm' has %d entries for rank %d", f->n,
+                           rank);
+    return OM_OK;
+}
+
+static om_status read_perm(om_nctx *c, int *perm) {
+    const transpose_form *f = c->form;
+    int rank                = c->in[0]->rank;
+    if (f->n && f->n != rank)
+        return omi_problem(c, OM_ERR_MALFORMED, "attribute 'perm' has %d entries for rank %d", f->n,
+                           rank);
+    for (int i = 0; i < rank; i++)
+        perm[i] = f->n ? f->perm[i] : rank - 1 - i;
     return OM_OK;
 }
 
 om_status omi_infer_transpose(om_nctx *c) {
-    int64_t perm[OM_MAX_RANK], shape[OM_MAX_RANK];
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(omi_out_as_input(c));
-    if (c->types_only) return OM_OK;
+    int perm[OM_MAX_RANK];
+    int64_t shape[OM_MAX_RANK];
     OM_TRY(read_perm(c, perm));
     for (int i = 0; i < c->in[0]->rank; i++)
         shape[i] = c->in[0]->shape[perm[i]];
@@ -33,7 +51,7 @@ om_status omi_infer_transpose(om_nctx *c) {
 }
 
 om_step *omi_sel_transpose(om_nctx *c) {
-    int64_t perm[OM_MAX_RANK];
+    int perm[OM_MAX_RANK];
     if (read_perm(c, perm) != OM_OK) return NULL;
     om_view x = omi_ref(c->in[0]).v, v = x;
     for (int i = 0; i < x.rank; i++) {

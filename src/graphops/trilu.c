@@ -6,14 +6,21 @@
 #include "base/checked.h"
 #include "graphops/part.h"
 
+typedef struct trilu_form {
+    bool upper;
+    om_either k;
+} trilu_form;
+
+om_status omi_parse_trilu(om_nctx *c) {
+    trilu_form *f = omi_form(c, sizeof *f);
+    if (!f) return OM_ERR_NOMEM;
+    f->upper = omi_flag(c, "upper");
+    return omi_either(c, "", 1, &f->k);
+}
+
 om_status omi_infer_trilu(om_nctx *c) {
-    bool upper = true;
     om_ints k;
-    OM_TRY(omi_arity(c, 1, 2, 1));
-    OM_TRY(omi_get_flag(c, "upper", true, &upper));
-    OM_TRY(omi_out_as_input(c));
-    if (c->types_only) return OM_OK;
-    OM_TRY(omi_operand(c, 1, NULL, 0, &k));
+    OM_TRY(omi_either_ints(c, &((const trilu_form *)c->form)->k, &k));
     if (c->in[0]->rank < 2 || (k.given && k.n != 1))
         return omi_problem(c, OM_ERR_SHAPE, "'%.60s' must be matrices and k one number",
                            c->in[0]->name);
@@ -34,14 +41,14 @@ static om_status run_trilu(const om_step *s, const om_exec *e) {
 }
 
 om_step *omi_sel_trilu(om_nctx *c) {
+    const trilu_form *f = c->form;
     om_ints k;
     om_step *s    = omi_step(c, run_trilu, sizeof(trilu_args));
     trilu_args *a = s ? s->args : NULL;
-    if (!a || omi_get_flag(c, "upper", true, &a->upper) != OM_OK ||
-        omi_operand(c, 1, NULL, 0, &k) != OM_OK)
-        return NULL;
-    a->x = omi_ref(c->in[0]);
-    a->y = omi_ref(c->out[0]);
-    a->k = k.given ? omi_max64(-OM_VALUE_LIMIT, omi_min64(k.v[0], OM_VALUE_LIMIT)) : 0;
+    if (!a || omi_either_ints(c, &f->k, &k) != OM_OK) return NULL;
+    a->upper = f->upper;
+    a->x     = omi_ref(c->in[0]);
+    a->y     = omi_ref(c->out[0]);
+    a->k     = k.given ? omi_max64(-OM_VALUE_LIMIT, omi_min64(k.v[0], OM_VALUE_LIMIT)) : 0;
     return s;
 }

@@ -5,27 +5,20 @@
 
 #include "graphops/rows.h"
 
-static om_status unary_kind(om_nctx *c, om_unary_kind *k) {
-    static const char *const forms[] = {"none", "tanh"};
-    *k                               = (om_unary_kind)c->def->arg;
-    int form                         = 0;
-    if (*k == OM_U_GELU) {
-        OM_TRY(omi_get_choice(c, "approximate", 2, forms, &form));
-        if (form == 1) *k = OM_U_GELU_TANH;
-    }
+/* The form is the kind: a row's own, or the one that Gelu's attribute chooses. */
+om_status omi_parse_unary(om_nctx *c) {
+    static const char *const ways[] = {"none", "tanh"};
+    om_unary_kind *k                = omi_form(c, sizeof *k);
+    int way                         = 0;
+    if (!k) return OM_ERR_NOMEM;
+    *k = (om_unary_kind)c->def->arg;
+    if (*k == OM_U_GELU) OM_TRY(omi_choice(c, "approximate", 2, ways, &way));
+    if (way == 1) *k = OM_U_GELU_TANH;
     return OM_OK;
 }
 
 om_status omi_infer_unary(om_nctx *c) {
-    om_unary_kind k;
-    OM_TRY(omi_arity(c, 1, 1, 1));
-    OM_TRY(unary_kind(c, &k));
-    OM_TRY(omi_type(c, 0, OM_TY_ALL));
-    int32_t t = c->in[0]->dtype;
-    if (t && !omi_unary_supports(k, (om_dtype)t))
-        return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no kernel for %s", omi_elem_name(t));
-    OM_TRY(omi_out_type(c, 0, t));
-    return c->types_only ? OM_OK : omi_out_like(c, 0, c->in[0]);
+    return omi_out_like(c, 0, c->in[0]);
 }
 
 typedef struct unary_args {
@@ -44,7 +37,8 @@ static om_status run_unary(const om_step *s, const om_exec *e) {
 static om_step *select_unary(om_nctx *c, bool fast) {
     om_step *s    = omi_step(c, run_unary, sizeof(unary_args));
     unary_args *a = s ? s->args : NULL;
-    if (!a || unary_kind(c, &a->k) != OM_OK) return NULL;
+    if (!a) return NULL;
+    a->k        = *(const om_unary_kind *)c->form;
     a->x        = omi_ref(c->in[0]);
     a->y        = omi_ref(c->out[0]);
     a->fast     = fast;

@@ -6,15 +6,7 @@
 #include "graphops/rows.h"
 
 om_status omi_infer_where(om_nctx *c) {
-    OM_TRY(omi_arity(c, 3, 3, 1));
-    if (c->in[0]->dtype && c->in[0]->dtype != OM_BOOL)
-        return omi_problem(c, OM_ERR_MALFORMED, "the condition '%.60s' is %s; bool is needed",
-                           c->in[0]->name, omi_elem_name(c->in[0]->dtype));
-    OM_TRY(omi_type(c, 1, OM_TY_ALL));
-    OM_TRY(omi_type(c, 2, OM_TY_ALL));
-    OM_TRY(omi_same_type(c, 1, 2));
-    OM_TRY(omi_out_type(c, 0, c->in[1]->dtype));
-    return c->types_only ? OM_OK : omi_out_broadcast(c);
+    return omi_out_broadcast(c);
 }
 
 typedef struct where_args {

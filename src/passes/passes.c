@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/thread.h"
+#include "graphops/forms.h"
 #include "passes/program.h"
 
 typedef om_status (*pass_fn)(om_program *p);
@@ -141,7 +142,7 @@ static om_status scale_weights(om_program *p, const om_pnode *conv, const om_pno
 
 static om_status fold_pair(om_program *p, om_pnode *conv, om_pnode *bn) {
     const om_pval *w = &p->values[conv->in[1]];
-    float eps        = omi_attr_float(&p->graph->nodes[bn->index], "epsilon", 1e-5f);
+    float eps        = ((const om_batch_norm_form *)bn->form)->eps;
     if (!w->known || w->dtype != OM_F32 || w->rank < 3 || w->numel == 0) return OM_OK;
     int64_t oc = w->shape[0];
     for (int i = 1; i < 5; i++)

@@ -168,10 +168,9 @@ uint32_t omi_program_add_const(om_program *p, const char *name, int32_t dtype, i
 om_nctx omi_program_ctx(const om_program *p, const om_pnode *n, om_pval *values, om_pval **slots,
                         om_arena *arena, int workers) {
     om_nctx c = {.graph    = p->graph,
-                 .node     = &p->graph->nodes[n->index],
                  .index    = n->index,
                  .def      = n->def,
-                 .opset    = p->opset,
+                 .form     = n->form,
                  .n_in     = n->n_in,
                  .n_out    = n->n_out,
                  .in       = slots,
@@ -193,8 +192,7 @@ om_status omi_program_raise(const om_nctx *c) {
 }
 
 om_step *omi_program_select(const om_program *p, om_nctx *c) {
-    return p->arith == OM_FAST && c->def->select_fast ? c->def->select_fast(c)
-                                                      : c->def->select_exact(c);
+    return omi_node_select(c->def, p->arith == OM_FAST)(c);
 }
 
 om_status omi_program_eval(const om_program *p, om_nctx *c, void **ptr, void *const *dst) {
@@ -239,36 +237,36 @@ static om_status set_values(om_program *p, om_problems *pr) {
         const om_gvalue *v = &g->values[g->inputs[i]];
         om_pval *x         = &p->values[g->inputs[i]];
         x->dtype           = v->dtype;
-        if (v->rank > OM_MAX_RANK) x->rank = v->rank;
+        x->rank            = v->rank; // for parse; sizes come with a plan
         if (!v->dtype) note_value(pr, v, "input", OM_ERR_MALFORMED, "it has no element type");
     }
     return OM_OK;
 }
 
-/* Reports why this node cannot be run, if so. */
-static void check_node(om_program *p, om_pnode *n, om_pval **slots, om_problems *pr) {
+/* Looks a node up, checks it against its row and parses it, or reports why it cannot be run. */
+static void parse_node(om_program *p, om_pnode *n, om_pval **slots, om_problems *pr) {
     const om_gnode *gn = &p->graph->nodes[n->index];
-    om_nctx c          = omi_program_ctx(p, n, p->values, slots, NULL, 1);
-    c.types_only       = true;
-    if (!n->def) {
-        if (gn->domain[0])
-            omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no operator %.60s of domain %.60s",
-                        gn->op_type, gn->domain);
-        else
-            omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no operator %.60s", gn->op_type);
-    } else if (p->opset < n->def->since)
+    int32_t oldest     = 0;
+    n->def             = omi_node_def(gn->op_type, gn->domain, p->opset, &oldest);
+    om_nctx c          = omi_program_ctx(p, n, p->values, slots, &p->arena, 1);
+    c.node             = gn;
+    c.opset            = p->opset;
+    if (oldest)
         omi_problem(&c, OM_ERR_UNSUPPORTED,
                     "opset %lld is declared; the form of %d and later is read", (long long)p->opset,
-                    n->def->since);
-    else if (p->arith == OM_EXACT && !n->def->select_exact)
+                    oldest);
+    else if (!n->def && gn->domain[0])
+        omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no operator %.60s of domain %.60s",
+                    gn->op_type, gn->domain);
+    else if (!n->def)
+        omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no operator %.60s", gn->op_type);
+    else if (!omi_node_select(n->def, p->arith == OM_FAST))
         omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no exact kernel; OM_FAST runs it");
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (c.in[i] && c.in[i]->rank > OM_MAX_RANK)
-            omi_problem(&c, OM_ERR_UNSUPPORTED, "input %u has rank %d; up to %d are computed", i,
-                        c.in[i]->rank, OM_MAX_RANK);
-    if (c.status == OM_OK && n->def->infer(&c) != OM_OK && c.status == OM_OK)
+    if (c.status == OM_OK && omi_node_parse(&c) != OM_OK && c.status == OM_OK)
         return; // raised: memory
-    if (c.status != OM_OK) note_node(pr, p->graph, n->index, c.status, c.message);
+    n->form     = c.form;
+    om_status s = c.status == OM_ERR_SHAPE ? OM_ERR_MALFORMED : c.status; // the file is at fault
+    if (s != OM_OK) note_node(pr, p->graph, n->index, s, c.message);
 }
 
 static om_status set_nodes(om_program *p, om_problems *pr) {
@@ -289,7 +287,6 @@ static om_status set_nodes(om_program *p, om_problems *pr) {
             continue;
         }
         om_pnode *n  = &p->nodes[p->n_nodes++];
-        n->def       = omi_node_def(gn->op_type, gn->domain);
         n->index     = i;
         n->n_in      = gn->n_in;
         n->n_out     = gn->n_out;
@@ -299,7 +296,7 @@ static om_status set_nodes(om_program *p, om_problems *pr) {
         n->out = io + gn->n_in;
         if (gn->n_in) memcpy(n->in, gn->in, gn->n_in * sizeof *io);
         if (gn->n_out) memcpy(n->out, gn->out, gn->n_out * sizeof *io);
-        check_node(p, n, slots, pr);
+        parse_node(p, n, slots, pr);
         if (omi_failed()) return om_pending();
     }
     return OM_OK;
@@ -333,7 +330,7 @@ static om_status find_by_value(om_program *p) {
         // A node that folds hands the wish on to all its inputs, but for Shape, which needs none.
         all = all && n->def->fold == omi_fold_known;
         for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != OM_NO_VALUE && (all || (k < 32 && n->def->operands >> k & 1)))
+            if (n->in[k] != OM_NO_VALUE && (all || omi_node_sizes(n->def, k)))
                 wanted[n->in[k]] = true;
     }
     for (uint32_t i = 0; i < g->n_inputs; i++)

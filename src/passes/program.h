@@ -17,7 +17,8 @@
 
 typedef struct om_pnode {
     const om_node_def *def; /* NULL: removed                            */
-    uint32_t index;         /* in the graph: attributes, and messages   */
+    const void *form;       /* its attributes, as parse read them       */
+    uint32_t index;         /* in the graph, for messages               */
     uint32_t n_in, n_out;
     uint32_t *in, *out; /* value numbers or OM_NO_VALUE          */
 } om_pnode;
