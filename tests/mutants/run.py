@@ -13,6 +13,7 @@ A patch begins with two lines,
 Ends with "N passed, N failed": killed, and survived or spoilt.
 """
 import argparse
+import filecmp
 import pathlib
 import re
 import shutil
@@ -22,7 +23,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-FOLDERS = ["src", "include", "tests", "cmake", "cli", "examples", "bench", "tools", "docs", "demo", "scripts"]
+FOLDERS = ["src", "include", "tests", "cmake", "cli", "examples", "bench", "tools", "docs", "scripts"]
 SPOKE = re.compile(r"(Address|UndefinedBehavior|Thread|Leak)Sanitizer|runtime error:")
 
 
@@ -49,9 +50,7 @@ class Copy:
         self.tree, self.build = folder / "tree", folder / "build"
         self.tree.mkdir(parents=True, exist_ok=True)
         for f in FOLDERS:
-            if (ROOT / f).exists():
-                subprocess.run(["rsync", "-a", "--delete", "--checksum", f"{ROOT / f}/", f"{self.tree / f}/"], check=True) \
-                    if shutil.which("rsync") else self.plain_copy(f)
+            self.sync(ROOT / f, self.tree / f)
         for f in ROOT.glob("*"):
             if f.is_file():
                 shutil.copy2(f, self.tree / f.name)
@@ -60,9 +59,19 @@ class Copy:
         if r.returncode:
             sys.exit(r.stdout[-2000:] + r.stderr[-2000:])
 
-    def plain_copy(self, f):
-        shutil.rmtree(self.tree / f, ignore_errors=True)
-        shutil.copytree(ROOT / f, self.tree / f)
+    def sync(self, source, copy):
+        """Only files that differ are written, so that the next build is incremental and misses nothing."""
+        copy.mkdir(parents=True, exist_ok=True)
+        for f in source.iterdir():
+            to = copy / f.name
+            if f.is_dir():
+                self.sync(f, to)
+            elif not to.exists() or not filecmp.cmp(f, to, shallow=False):
+                shutil.copyfile(f, to)
+                shutil.copymode(f, to)
+        for f in copy.iterdir():
+            if not (source / f.name).exists():
+                shutil.rmtree(f) if f.is_dir() else f.unlink()
 
     def make(self, test):
         return run(["cmake", "--build", self.build, "--target", "test_" + test.split(".", 1)[1], "-j2"])
