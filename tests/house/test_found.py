@@ -56,7 +56,7 @@ def holds(group, name, logs, texts):
     log = logs[group]
     if log is None or f"[       OK ] {name}" in log:
         return True, ""
-    if f"[  FAILED  ] {name}" in log or re.search(r"FAIL:? .*" + re.escape(name), log):
+    if f"[  FAILED  ] {name}" in log or f"[  ERROR   ] {name}" in log or re.search(r"FAIL:? .*" + re.escape(name), log):
         return False, f"'{name}' failed in group {group}"
     if f"[  SKIPPED ] {name}" in log:
         return None, f"'{name}' was skipped in group {group}"

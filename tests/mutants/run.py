@@ -93,7 +93,7 @@ def judge(copy, m):
         if copy.make(m.test).returncode:
             return "does not build"
         r = copy.try_test(m.test)
-        if re.search(r"\[  FAILED  \] " + re.escape(m.case) + r"\b", r.stdout) or SPOKE.search(r.stdout):
+        if re.search(r"\[  (FAILED |ERROR  ) \] " + re.escape(m.case) + r"\b", r.stdout) or SPOKE.search(r.stdout):
             return "killed"
         return "survived" if r.returncode == 0 else "crashed without an assertion"
     finally:
