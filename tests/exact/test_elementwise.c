@@ -11,7 +11,7 @@
 
 /* Accepted together with the references of this file. */
 #define HASH_BINARY    0x257941324930eb6du
-#define HASH_GRADIENTS 0x7123265f280c10adu
+#define HASH_GRADIENTS 0xb44496e208d3dd1fu
 
 static const struct {
     int rank;
@@ -311,9 +311,9 @@ static double slope(om_unary_kind k, double x) {
     case OM_U_GELU:
         return phi64(x) + x * 0.39894228040143267794 * exp(-x * x / 2);
     case OM_U_GELU_TANH:
-        t = tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
-        return 0.5 * (1 + t) +
-               0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 0.134145 * x * x);
+        t = 2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x); /* s: (1 + tanh(t / 2)) / 2 */
+        s = 1 / (1 + exp(-t));
+        return s + 2 * x * s * (1 / (1 + exp(t))) * 0.79788456080286535588 * (1 + 0.134145 * x * x);
     case OM_U_RECIPROCAL:
         return -1 / (x * x);
     case OM_U_SILU:
@@ -347,15 +347,9 @@ static float grad_steps(om_unary_kind k, float s, float g) {
         return g * 0x1.20dd76p+0f * ref_exp(-(s * s));
     case OM_U_RELU:
         return s > 0 ? g : 0.0f;
-    case OM_U_GELU: {
-        float cdf = 0.5f * (1.0f + (float)erf((double)(s * 0x1.6a09e6p-1f)));
-        return g * (cdf + s * (0x1.988454p-2f * ref_exp(-0.5f * (s * s))));
-    }
-    case OM_U_GELU_TANH: {
-        float t = (float)tanh((double)(0x1.988454p-1f * (s + 0.044715f * (s * s * s))));
-        float a = 0.5f * (1.0f + t), b = 0.5f * s * (1.0f - t * t) * 0x1.988454p-1f;
-        return g * (a + b * (1.0f + 0.134145f * (s * s)));
-    }
+    case OM_U_GELU: /* float64, rounded once */
+    case OM_U_GELU_TANH:
+        return (float)((double)g * slope(k, (double)s));
     case OM_U_RECIPROCAL:
         return -g * (s * s);
     case OM_U_SILU: {
@@ -413,6 +407,75 @@ static void test_unary_gradients(void **state) {
     }
     omi_kernels_force(-1);
     expect_hash("gradients", first, HASH_GRADIENTS);
+}
+
+/* ---- the gradient of GELU, everywhere -------------------------------------------------------- */
+
+static long double gelu_slope_wide(bool tanh_form, long double x) {
+    const long double c = 0.398942280401432677939946059934381868L; /* 1 / sqrt(2 pi) */
+    if (!tanh_form) return 0.5L * erfcl(-x * sqrtl(0.5L)) + x * c * expl(-0.5L * x * x);
+    long double t = 4 * c * (x + 0.044715L * x * x * x), w = 4 * c * x * (1 + 0.134145L * x * x);
+    if (fabsl(t) > 5000) return t > 0;
+    long double s = 1 / (1 + expl(-t));
+    return s + w * s * (1 / (1 + expl(t)));
+}
+
+/* Units in the last place of float32 at want. */
+static double ulps_off(float got, long double want) {
+    int e = -126;
+    if (want != 0) frexpl(want, &e), e--;
+    return (double)fabsl((long double)got - want) / ldexp(1, (e < -126 ? -126 : e) - 23);
+}
+
+static void gelu_at(const om_view *vx, const om_view *vg, const om_view *vy, int64_t n) {
+    const float *x = vx->data, *g = vg->data, *y = vy->data;
+    for (int tanh_form = 0; tanh_form < 2; tanh_form++) {
+        omi_unary_grad(tanh_form ? OM_U_GELU_TANH : OM_U_GELU, vx, vg, vy);
+        for (int64_t i = 0; i < n; i++) {
+            long double want = (long double)g[i] * gelu_slope_wide(tanh_form, (long double)x[i]);
+            double off       = ulps_off(y[i], want);
+            if (!(off <= 1.5))
+                fail_msg("%s at %a times %a: %a, not %La: %.2f ulp",
+                         tanh_form ? "tanh form" : "erf form", (double)x[i], (double)g[i],
+                         (double)y[i], want, off);
+        }
+    }
+}
+
+/* Every exponent, densely where it bends, and the neighbours of its zero; gradients of any size. */
+static void the_gradient_of_gelu_is_right_everywhere(void **state) {
+    (void)state;
+    enum { N = 4096 };
+    static float x[N], g[N], y[N];
+    om_view vx = VIEW(x, OM_F32, N), vg = VIEW(g, OM_F32, N), vy = VIEW(y, OM_F32, N);
+    FOR_COLUMNS(c) {
+        bool thin = c == OM_COL_WIDE16; /* built without optimisation */
+        for (int part = 0; part < (thin ? 8 : 64); part++) {
+            for (int i = 0; i < N; i++) {
+                g[i] = 1.0f;
+                x[i] = -22.0f + ((float)part * N + (float)i) * (30.0f / (64 * N));
+            }
+            gelu_at(&vx, &vg, &vy, N);
+        }
+        static const float points[] = {-5,     -6,    -7,     -8, -14.5f, 1e20f,
+                                       -1e20f, 3e38f, -3e38f, 0,  -0.0f,  1e-40f};
+        for (int i = 0; i < N; i++) {
+            g[i] = 1.0f;
+            if (i < (int)OM_COUNT(points))
+                x[i] = points[i];
+            else if (i < 2000) /* next to the zeros of both forms */
+                x[i] = (i % 2 ? -0x1.80f6a4p-1f : -0x1.814c2ep-1f) + (float)(i - 1000) * 0x1p-24f;
+            else
+                x[i] = ldexpf(i % 2 ? -1.37f : 1.37f, (i - 3000) / 9);
+        }
+        gelu_at(&vx, &vg, &vy, N);
+        for (int i = 0; i < N; i++) { /* what a large gradient still sees */
+            x[i] = -9.0f - 11.0f * (float)i / N;
+            g[i] = i % 3 ? 1e30f : -3e38f;
+        }
+        gelu_at(&vx, &vg, &vy, N);
+    }
+    omi_kernels_force(-1);
 }
 
 static void test_maxmin_gradient(void **state) {
@@ -488,11 +551,17 @@ static void test_canonical(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_binary_f32),      cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_integers),        cmocka_unit_test(test_f64),
-        cmocka_unit_test(test_where_and_clip),  cmocka_unit_test(test_casts),
-        cmocka_unit_test(test_unary_gradients), cmocka_unit_test(test_maxmin_gradient),
-        cmocka_unit_test(test_dropout),         cmocka_unit_test(test_canonical),
+        cmocka_unit_test(test_binary_f32),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_f64),
+        cmocka_unit_test(test_where_and_clip),
+        cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_unary_gradients),
+        cmocka_unit_test(test_maxmin_gradient),
+        cmocka_unit_test(the_gradient_of_gelu_is_right_everywhere),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_canonical),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /*
  * grad.c -- gradients of the one-input functions, as the float32 node sequences of
- * docs/operators.md read left to right, every step rounded (AR-11.2). s is the saved x or y.
+ * docs/operators.md read left to right, every step rounded (AR-11.2); those of GELU in float64,
+ * rounded once. s is the saved x or y.
  */
+#include "kernels/elementwise/gelu_slope.h"
 #include "kernels/elementwise/tail.h"
 #include "kernels/simd.h"
 
@@ -76,24 +78,17 @@ GRAD_PIECES(silu_grad_f32, FN(sigmoid_f32)(m, saved + i, t);
 /* (g f(2/sqrt pi)) exp(-(x x)) */
 GRAD_PIECES(erf_grad_f32, STEP(m, t, flip(vmul(s, s))) FN(exp_f32)(m, t, t);
             STEP(m, dx + i, vmul(vmul(g, vset1(0x1.20dd76p+0f)), t1)))
-/* g (0.5 (1 + erf(x f(1/sqrt 2))) + x (f(1/sqrt(2 pi)) exp(-0.5 (x x)))) */
-GRAD_PIECES(gelu_grad_f32, STEP(m, t, vmul(s, vset1(0x1.6a09e6p-1f))) FN(erf_f32)(m, t, t);
-            STEP(m, u, vmul(vset1(-0.5f), vmul(s, s))) FN(exp_f32)(m, u, u);
-            STEP(m, dx + i,
-                 vmul(g, vadd(vmul(vset1(0.5f), vadd(ONE, t1)),
-                              vmul(s, vmul(vset1(0x1.988454p-2f), t2))))))
+/* ---- those whose float32 steps would cancel: float64, one rounding -----------------------------
+ */
 
-/* c (x + f(0.044715) ((x x) x)) as in the forward node */
-OM_INLINE vf tanh_arg(vf x) {
-    vf cube = vmul(vmul(x, x), x);
-    return vmul(vset1(0x1.988454p-1f), vadd(x, vmul(vset1(0.044715f), cube)));
-}
-/* 0.5 (1 + t) + ((0.5 x)(1 - t t)) c (1 + f(0.134145) (x x)) */
-OM_INLINE vf gelu_tanh_slope(vf x, vf t) {
-    vf a = vmul(vset1(0.5f), vadd(ONE, t));
-    vf b = vmul(vmul(vset1(0.5f), x), vsub(ONE, vmul(t, t)));
-    vf c = vadd(ONE, vmul(vset1(0.134145f), vmul(x, x)));
-    return vadd(a, vmul(vmul(b, vset1(0x1.988454p-1f)), c));
-}
-GRAD_PIECES(gelu_tanh_grad_f32, STEP(m, t, tanh_arg(s)) FN(tanh_f32)(m, t, t);
-            STEP(m, dx + i, vmul(g, gelu_tanh_slope(s, t1))))
+#define GRAD_F64(name, slope)                                                                      \
+    void FN(name)(int64_t n, const float *saved, const float *grad, float *dx) {                   \
+        OM_COUNT_CALL();                                                                           \
+        for (int64_t i = 0; i < n; i += DW) {                                                      \
+            int t = om_lanes_at(i, n, DW);                                                         \
+            vd s  = slope(om_loadf_t(saved + i, t));                                               \
+            om_storef_t(dx + i, vd_mul(om_loadf_t(grad + i, t), s), t);                            \
+        }                                                                                          \
+    }
+GRAD_F64(gelu_grad_f32, om_gelu_slope)
+GRAD_F64(gelu_tanh_grad_f32, om_gelu_tanh_slope)
