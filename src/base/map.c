@@ -1,9 +1,28 @@
 /*
- * map.c -- open addressing with linear probing, at most three quarters full.
+ * map.c -- open addressing with linear probing, at most three quarters full; names are hashed by
+ * SipHash-1-3 (Aumasson and Bernstein), whose key is drawn once per process.
  */
 #include "base/map.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include "base/bytes.h"
+#include "base/os.h"
+
+static _Atomic uint64_t map_seed; /* 0: not drawn yet */
+
+static uint64_t draw_seed(void) {
+    uint64_t seed = omi_os_seed() | 1, none = 0;
+    return atomic_compare_exchange_strong(&map_seed, &none, seed) ? seed : none;
+}
+OM_INLINE uint64_t seed_now(void) {
+    uint64_t seed = atomic_load_explicit(&map_seed, memory_order_relaxed);
+    return OM_LIKELY(seed != 0) ? seed : draw_seed();
+}
+uint64_t omi_map_seed(uint64_t seed) {
+    return atomic_exchange(&map_seed, seed);
+}
 
 static uint64_t mix(uint64_t x) {
     x ^= x >> 33;
@@ -14,7 +33,7 @@ static uint64_t mix(uint64_t x) {
 }
 
 static om_map_slot *find(om_map_slot *slots, size_t cap, uint64_t key) {
-    size_t i = (size_t)mix(key) & (cap - 1);
+    size_t i = (size_t)mix(key ^ seed_now()) & (cap - 1);
     while (slots[i].value && slots[i].key != key)
         i = (i + 1) & (cap - 1);
     return &slots[i];
@@ -46,15 +65,40 @@ void omi_map_free(om_map *m) {
     *m = (om_map){0};
 }
 
-static uint64_t hash_bytes(const char *p, size_t n) {
-    uint64_t h = 1469598103934665603ull;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) * 1099511628211ull;
-    return mix(h);
+OM_INLINE uint64_t sip_rol(uint64_t x, int k) {
+    return x << k | x >> (64 - k);
+}
+OM_INLINE void sip_round(uint64_t v[4]) {
+    v[0] += v[1], v[1] = sip_rol(v[1], 13) ^ v[0], v[0] = sip_rol(v[0], 32);
+    v[2] += v[3], v[3] = sip_rol(v[3], 16) ^ v[2];
+    v[0] += v[3], v[3] = sip_rol(v[3], 21) ^ v[0];
+    v[2] += v[1], v[1] = sip_rol(v[1], 17) ^ v[2], v[2] = sip_rol(v[2], 32);
+}
+OM_INLINE void sip_word(uint64_t v[4], uint64_t m) {
+    v[3] ^= m;
+    sip_round(v);
+    v[0] ^= m;
+}
+
+uint64_t omi_hash_name(const char *text, size_t n) {
+    const uint8_t *p = (const uint8_t *)text;
+    uint64_t k0 = seed_now(), k1 = mix(k0 + 0x9e3779b97f4a7c15ull), last = (uint64_t)n << 56;
+    uint64_t v[4] = {k0 ^ 0x736f6d6570736575ull, k1 ^ 0x646f72616e646f6dull,
+                     k0 ^ 0x6c7967656e657261ull, k1 ^ 0x7465646279746573ull};
+    size_t i      = 0;
+    for (; i + 8 <= n; i += 8)
+        sip_word(v, omi_load_u64(p + i));
+    for (int bit = 0; i < n; i++, bit += 8)
+        last |= (uint64_t)p[i] << bit;
+    sip_word(v, last);
+    v[2] ^= 0xff;
+    for (int r = 0; r < 3; r++)
+        sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 static om_strmap_slot *find_str(om_strmap_slot *slots, size_t cap, const char *key, size_t len) {
-    size_t i = (size_t)hash_bytes(key, len) & (cap - 1);
+    size_t i = (size_t)omi_hash_name(key, len) & (cap - 1);
     while (slots[i].value && (slots[i].len != len || memcmp(slots[i].key, key, len) != 0))
         i = (i + 1) & (cap - 1);
     return &slots[i];
