@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/utf8.h"
+#include "graph/traced.h"
 
 #define MOST_OPSETS 256
 
@@ -80,6 +81,7 @@ void om_graph_release(om_graph *g) {
     for (om_graph *s = g->subs; s; s = s->next_sub)
         drop_contents(s);
     drop_contents(g);
+    omi_traced_free(g->traced);
     omi_arena_clear(&g->own_arena);
     omi_free(g, sizeof *g);
 }

@@ -6,7 +6,7 @@
  * storages or a file mapping without copy. Readers build a graph with the omi_graph_* functions
  * below, check it once with omi_graph_seal, and never change it after.
  *
- * Needs: base.  Used by: onnx, format, graphops, passes, runtime, trace.
+ * Needs: base, sym (by name).  Used by: onnx, format, graphops, passes, runtime, trace.
  */
 #ifndef OM_GRAPH_GRAPH_H
 #define OM_GRAPH_GRAPH_H
@@ -118,7 +118,8 @@ struct om_graph {
     bool sealed;
     om_arena *arena; /* the root's */
     om_arena own_arena;
-    const char *name, *producer, *producer_version, *report;
+    const char *name, *producer, *producer_version;
+    struct om_traced *traced; /* graph/traced.h; NULL after a load or import: never saved */
     int64_t ir_version, model_version;
     _Atomic uint32_t sessions; /* users that rely on it not changing */
 

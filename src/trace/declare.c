@@ -123,7 +123,7 @@ static om_atom *symbol(om_tracer *tr, const char *name, int64_t size) {
     om_atom *a = find_symbol(tr, name);
     if (a) return a;
     char *copy = omi_arena_strndup(&tr->arena, name, strlen(name));
-    a          = copy ? omi_atom_symbol(&tr->atoms, copy, size) : NULL;
+    a          = copy ? omi_atom_symbol(tr->atoms, copy, size) : NULL;
     if (!a || !omi_strmap_set(&tr->symbol_names, copy, strlen(copy), a) ||
         !omi_map_set(&tr->symbol_sizes, (uint64_t)size, a) || !OMI_PUSH(&tr->symbols, a))
         return NULL;
@@ -219,7 +219,8 @@ om_status om_trace_parameter(om_tracer *tr, const char *name, om_tensor *t) {
     for (om_tparam *q = first; q; q = q->next) {
         if (!omi_tr_same_view(q, t->offset, t->dtype, t->rank, t->shape, t->strides)) continue;
         if (strcmp(name, q->name))
-            omi_tr_note(tr, "'%s' is the tensor already named '%s' (tied)", name, q->name);
+            omi_tr_note(tr, OM_NOTE_TIED, NULL, "'%s' is the tensor already named '%s' (tied)",
+                        name, q->name);
         return OM_OK; // tied weights: the first name holds
     }
     om_tparam *p = omi_arena_alloc(&tr->arena, sizeof *p);

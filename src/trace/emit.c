@@ -10,6 +10,19 @@
 void omi_emit_free(om_emit *em) {
     omi_namer_free(&em->namer);
     omi_strmap_free(&em->texts);
+    OMI_VEC_FREE(&em->extents);
+}
+
+/* The graph keeps the extents of value id (CD-38): n of them, or those of a static list of one
+ * axis. */
+static bool keep_extents(om_emit *em, uint32_t id, int n, const om_extent *e) {
+    om_extent *copy = omi_arena_array(&em->tr->kept->arena, n ? (size_t)n : 1, sizeof *copy);
+    if (!copy) return false;
+    if (n) memcpy(copy, e, (size_t)n * sizeof *e);
+    while (em->extents.n <= id)
+        if (!OMI_PUSH(&em->extents, NULL)) return false;
+    em->extents.v[id] = copy;
+    return true;
 }
 
 /* ---- values -------------------------------------------------------------------------------------
@@ -22,7 +35,7 @@ static bool emit_input(om_emit *em, om_tvalue *v) {
     uint32_t id = omi_graph_add_value(em->g, v->name, v->dtype, v->rank, dims);
     if (id == OM_NO_VALUE || !omi_graph_add_input(em->g, id)) return false;
     v->gvalue = id + 1;
-    return true;
+    return keep_extents(em, id, v->rank, v->e);
 }
 
 bool omi_emit_begin(om_emit *em) {
@@ -131,8 +144,11 @@ static bool set_site(om_emit *em, int32_t node, const om_site *site) {
 /* A node of the size computation, found again by its text. OM_NO_VALUE when raised. */
 static uint32_t size_node(om_emit *em, const om_tnode *of, const char *type, uint32_t n_in,
                           const uint32_t *in, int64_t a, int64_t b) {
-    size_t len   = strlen(type) + (2 + n_in) * sizeof(int64_t);
-    int64_t *key = omi_arena_array(&em->tr->arena, 3 + n_in, sizeof *key);
+    om_extent length = omi_ext_static(type[0] == 'S'   ? b - a
+                                      : type[0] == 'C' ? of->operand->rank
+                                                       : 1);
+    size_t len       = strlen(type) + (2 + n_in) * sizeof(int64_t);
+    int64_t *key     = omi_arena_array(&em->tr->arena, 3 + n_in, sizeof *key);
     if (!key) return OM_NO_VALUE;
     key[0] = a;
     key[1] = b;
@@ -144,7 +160,7 @@ static uint32_t size_node(om_emit *em, const om_tnode *of, const char *type, uin
     const char *name = omi_name_node(&em->namer, of->site.module, type);
     const char *out  = name ? omi_name_out(&em->namer, name, 0, 1) : NULL;
     uint32_t id      = out ? omi_graph_add_value(em->g, out, OM_I64, -1, NULL) : OM_NO_VALUE;
-    if (id == OM_NO_VALUE) return id;
+    if (id == OM_NO_VALUE || !keep_extents(em, id, 1, &length)) return OM_NO_VALUE;
     int32_t node = omi_graph_add_node(em->g, type, "", name, n_in, in, 1, &id);
     bool ok      = node >= 0 && set_site(em, node, &of->site);
     if (ok && type[0] == 'S')
@@ -215,7 +231,9 @@ static bool emit_outs(om_emit *em, om_tnode *n, uint32_t *out) {
         const char *name = v && v->name ? v->name : omi_name_out(&em->namer, n->name, i, n->n_out);
         out[i] = name ? omi_graph_add_value(em->g, name, v ? v->dtype : 0, -1, NULL) : OM_NO_VALUE;
         if (out[i] == OM_NO_VALUE) return false;
-        if (v) v->gvalue = out[i] + 1;
+        if (!v) continue;
+        v->gvalue = out[i] + 1;
+        if (!keep_extents(em, out[i], v->rank, v->e)) return false;
     }
     return true;
 }
@@ -245,7 +263,7 @@ bool omi_emit_output(om_emit *em, om_toutput *o) {
     if (o->v->name == o->name) return omi_graph_add_output(em->g, id);
     const char *name = omi_name_node(&em->namer, NULL, "Identity");
     uint32_t out = name ? omi_graph_add_value(em->g, o->name, o->v->dtype, -1, NULL) : OM_NO_VALUE;
-    return out != OM_NO_VALUE &&
+    return out != OM_NO_VALUE && keep_extents(em, out, o->v->rank, o->v->e) &&
            omi_graph_add_node(em->g, "Identity", "", name, 1, &id, 1, &out) >= 0 &&
            omi_graph_add_output(em->g, out);
 }
@@ -261,5 +279,6 @@ static bool output_dims(om_emit *em, const om_toutput *o, uint32_t id) {
 bool omi_emit_end(om_emit *em) {
     for (size_t i = 0; i < em->tr->outputs.n; i++)
         if (!output_dims(em, &em->tr->outputs.v[i], em->g->outputs[i])) return false;
-    return omi_graph_seal(em->g) == OM_OK && omi_tr_report(em->tr, em->g);
+    return omi_graph_seal(em->g) == OM_OK &&
+           omi_tr_keep(em->tr, em->g, em->extents.n, em->extents.v);
 }

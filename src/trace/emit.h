@@ -18,6 +18,7 @@ typedef struct om_emit {
     om_strmap texts; /* size-computing nodes by text -> value index + 1 */
     uint32_t stamp;  /* of searches */
     uint32_t n_emitted;
+    OM_VEC(om_extent *) extents; /* by graph value, kept */
 } om_emit;
 
 /* The graph with its symbols and inputs. */

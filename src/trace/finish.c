@@ -54,26 +54,28 @@ static bool walk_outputs(om_tracer *tr, om_tnodes *order) {
 /* ---- 2: who holds which atom --------------------------------------------------------------------
  */
 
-static bool note_holders(om_tvalue *v, uint32_t *rank) {
+static bool note_holders(om_tracer *tr, om_tvalue *v, uint32_t *rank) {
     for (int i = 0; v && i < v->rank; i++) {
         om_extent *e = &v->e[i];
         if (e->n != 1 || e->coef != 1) continue;
         om_atom *a = e->a[0];
         if (!a->rank) a->rank = ++*rank;
-        if (!OMI_PUSH(&a->holders, ((om_holder){v, i}))) return false;
+        if (!OMI_PUSH(&tr->holders[a->index], ((om_holder){v, i}))) return false;
     }
     return true;
 }
 
 static bool find_holders(om_tracer *tr, const om_tnodes *order) {
     uint32_t rank = 0;
+    tr->holders   = omi_arena_array(&tr->arena, tr->atoms->list.n + 1, sizeof *tr->holders);
+    if (!tr->holders) return false;
     for (size_t i = 0; i < tr->symbols.n; i++)
         tr->symbols.v[i]->rank = ++rank;
     for (size_t i = 0; i < tr->inputs.n; i++)
-        if (!note_holders(tr->inputs.v[i], &rank)) return false;
+        if (!note_holders(tr, tr->inputs.v[i], &rank)) return false;
     for (size_t i = 0; i < order->n; i++)
         for (uint32_t k = 0; k < order->v[i]->n_out; k++)
-            if (!note_holders(order->v[i]->out[k], &rank)) return false;
+            if (!note_holders(tr, order->v[i]->out[k], &rank)) return false;
     return true;
 }
 

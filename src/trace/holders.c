@@ -5,6 +5,8 @@
  * which costs no extra work; else what om_expand_as named; else the first in the walk from the
  * outputs that does not depend on the node itself.
  */
+#include <string.h>
+
 #include "trace/emit.h"
 
 static int axis_of(const om_tvalue *v, const om_atom *a) {
@@ -62,10 +64,11 @@ static bool search(om_emit *em, om_tnode *root, const om_atom *a, const om_tnode
 
 /* The first in the walk whose value does not need n. */
 static bool anywhere(om_emit *em, const om_tnode *n, const om_atom *a, om_holder *found) {
-    for (size_t i = 0; i < a->holders.n; i++) {
+    const om_holders *all = &em->tr->holders[a->index];
+    for (size_t i = 0; i < all->n; i++) {
         bool met = false;
-        if (!search(em, a->holders.v[i].v->node, NULL, n, NULL, &met)) return false;
-        if (!met) return *found = a->holders.v[i], true;
+        if (!search(em, all->v[i].v->node, NULL, n, NULL, &met)) return false;
+        if (!met) return *found = all->v[i], true;
     }
     om_extent e = omi_ext_atom((om_atom *)(uintptr_t)a);
     omi_fail_trace(
@@ -77,11 +80,13 @@ static bool anywhere(om_emit *em, const om_tnode *n, const om_atom *a, om_holder
 }
 
 static bool resolve_atom(om_emit *em, const om_tnode *n, const om_atom *a, om_holder *found) {
-    bool met = false;
-    for (size_t i = 0; i < em->tr->inputs.n; i++) {
-        int axis = axis_of(em->tr->inputs.v[i], a);
-        if (axis >= 0) return *found = (om_holder){em->tr->inputs.v[i], axis}, true;
-    }
+    bool met              = false;
+    const om_holders *all = &em->tr->holders[a->index];
+    if (all->n && all->v[0].v->kind == OM_TV_INPUT) return *found = all->v[0], true;
+    // A Reshape's sizes are its input's: of an atom that one call derived, all holders come from
+    // that call's result, which is the first of them in the walk. Else they have to be searched.
+    if (all->n && a->n_made == 1 && !em->tr->by_shape && !strcmp(n->type, "Reshape"))
+        return *found = all->v[0], true;
     if (n->in[0] && !search(em, n->in[0]->node, a, NULL, found, &met)) return false;
     om_tvalue *hint = n->operand->hint;
     if (!found->v && hint && !search(em, hint->node, a, NULL, found, &met)) return false;

@@ -11,10 +11,9 @@ static void note_fixed_parts(om_lowering *lw, om_tvalue *const *in, uint32_t n, 
     for (uint32_t k = 0; sym && k < n; k++)
         if (omi_ext_is_static(&in[k]->e[axis]) && in[k]->kind != OM_TV_NODE &&
             in[k]->kind != OM_TV_INPUT)
-            omi_tr_note(
-                lw->tr,
-                "%s: a constant piece of the fixed %lld is joined to symbolic axis %d ('%s')",
-                OMI_SITE(&lw->site), (long long)in[k]->e[axis].size, axis, OMI_EXT(sym));
+            omi_tr_note(lw->tr, OM_NOTE_FIXED, &lw->site,
+                        "a constant piece of the fixed %lld is joined to symbolic axis %d ('%s')",
+                        (long long)in[k]->e[axis].size, axis, OMI_EXT(sym));
 }
 
 /* Extents of all axes but the joined one agree; that one is the sum. */
@@ -30,7 +29,7 @@ static bool concat_extents(om_lowering *lw, om_tvalue *const *in, uint32_t n, in
     if (!parts) return false;
     for (uint32_t k = 0; k < n; k++)
         parts[k] = &in[k]->e[axis];
-    return omi_ext_sum(&lw->tr->atoms, (int)n, parts, &s->e[axis]);
+    return omi_ext_sum(lw->tr->atoms, (int)n, parts, &s->e[axis]);
 }
 
 static om_status lower_concat(om_lowering *lw, const om_call *call, om_tvalue *const *in,
@@ -59,9 +58,10 @@ static om_status lower_pad(om_lowering *lw, const om_call *call, om_tvalue *cons
         pads[x->rank + i] = raw->after.v[i];
         int64_t by        = raw->before.v[i] + raw->after.v[i];
         if (by && !omi_ext_is_static(&x->e[i]))
-            omi_tr_note(lw->tr, "%s: symbolic axis %d ('%s') is padded by the fixed %lld",
-                        OMI_SITE(&lw->site), i, OMI_EXT(&x->e[i]), (long long)by);
-        if (!omi_ext_add(&lw->tr->atoms, &x->e[i], raw->before.v[i] + raw->after.v[i], &s.e[i]))
+            omi_tr_note(lw->tr, OM_NOTE_FIXED, &lw->site,
+                        "symbolic axis %d ('%s') is padded by the fixed %lld", i, OMI_EXT(&x->e[i]),
+                        (long long)by);
+        if (!omi_ext_add(lw->tr->atoms, &x->e[i], raw->before.v[i] + raw->after.v[i], &s.e[i]))
             return omi_lw_done();
     }
     om_tnode *n =

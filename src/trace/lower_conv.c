@@ -20,7 +20,7 @@ static om_status lower_conv2d(om_lowering *lw, const om_call *call, om_tvalue *c
     for (int i = 0; i < 2; i++) {
         if (!omi_lw_need_static(lw, 1, w, 2 + i, "is the size of a kernel")) return omi_lw_done();
         kernel[i] = w->e[2 + i].size;
-        if (!omi_ext_window(&lw->tr->atoms, &x->e[2 + i], kernel[i], raw->stride.v[i],
+        if (!omi_ext_window(lw->tr->atoms, &x->e[2 + i], kernel[i], raw->stride.v[i],
                             raw->pads.v[i], raw->pads.v[2 + i], raw->dilation.v[i], false,
                             y->shape[2 + i], &s.e[2 + i]))
             return omi_lw_done();

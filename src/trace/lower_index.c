@@ -18,10 +18,10 @@ static bool slice_is_whole(om_lowering *lw, const om_slice_raw *raw, const om_ex
     if (from_0 && raw->end == OM_END) return true;
     if (from_0 && raw->end == e->size) {
         omi_tr_note(
-            lw->tr,
-            "%s: the slice of axis %d ('%s') ends at %lld, its size in the example, and is taken for the "
+            lw->tr, OM_NOTE_SLICE, &lw->site,
+            "the slice of axis %d ('%s') ends at %lld, its size in the example, and is taken for the "
             "whole (OM_END would say so)",
-            OMI_SITE(&lw->site), axis, OMI_EXT(e), (long long)raw->end);
+            axis, OMI_EXT(e), (long long)raw->end);
         return true;
     }
     if (raw->end == OM_END)
@@ -77,8 +77,9 @@ static bool select_ok(om_lowering *lw, const om_extent *e, int axis, int64_t raw
             (long long)raw, axis, OMI_LT(lw, 0), OMI_EXT(e), (long long)e->size);
         return false;
     }
-    omi_tr_note(lw->tr, "%s: index %lld of symbolic axis %d ('%s') needs a size above it",
-                OMI_SITE(&lw->site), (long long)raw, axis, OMI_EXT(e));
+    omi_tr_note(lw->tr, OM_NOTE_INDEX, &lw->site,
+                "index %lld of symbolic axis %d ('%s') needs a size above it", (long long)raw, axis,
+                OMI_EXT(e));
     return true;
 }
 
@@ -147,8 +148,9 @@ bool omi_lw_check_indices(om_lowering *lw, uint32_t i, const om_tvalue *idx, con
             OMI_LT(lw, i), what, axis, OMI_LT(lw, 0), OMI_EXT(e), (long long)e->size);
         return false;
     }
-    omi_tr_note(lw->tr, "%s: constant indices on symbolic axis %d ('%s') need sizes above them",
-                OMI_SITE(&lw->site), axis, OMI_EXT(e));
+    omi_tr_note(lw->tr, OM_NOTE_INDEX, &lw->site,
+                "constant indices on symbolic axis %d ('%s') need sizes above them", axis,
+                OMI_EXT(e));
     return !omi_failed();
 }
 
@@ -205,8 +207,9 @@ static om_status lower_top_k(om_lowering *lw, const om_call *call, om_tvalue *co
             "the example's size; use a k that does not come from the shape",
             (long long)raw->k, (int)res->axis, OMI_LT(lw, 0), OMI_EXT(e));
     if (!omi_ext_is_static(e))
-        omi_tr_note(lw->tr, "%s: k = %lld on symbolic axis %d ('%s') needs a size of at least that",
-                    OMI_SITE(&lw->site), (long long)raw->k, (int)res->axis, OMI_EXT(e));
+        omi_tr_note(lw->tr, OM_NOTE_INDEX, &lw->site,
+                    "k = %lld on symbolic axis %d ('%s') needs a size of at least that",
+                    (long long)raw->k, (int)res->axis, OMI_EXT(e));
     s.e[res->axis] = omi_ext_static(raw->k);
     om_tnode *n    = omi_lw_node(lw, "TopK", OMI_INS(x, omi_lw_list(lw, 1, &raw->k)), 2);
     omi_lw_int(lw, n, "axis", raw->axis);

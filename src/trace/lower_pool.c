@@ -11,8 +11,8 @@ static bool pool_extents(om_lowering *lw, const om_tvalue *x, const int64_t *ker
     const om_tensor *y = lw->call->out[0];
     *s                 = omi_lw_shape_of(x);
     for (int i = 0; i < 2; i++)
-        if (!omi_ext_window(&lw->tr->atoms, &x->e[2 + i], kernel[i], stride[i], pads[i],
-                            pads[2 + i], dilation[i], ceil, y->shape[2 + i], &s->e[2 + i]))
+        if (!omi_ext_window(lw->tr->atoms, &x->e[2 + i], kernel[i], stride[i], pads[i], pads[2 + i],
+                            dilation[i], ceil, y->shape[2 + i], &s->e[2 + i]))
             return false;
     return true;
 }

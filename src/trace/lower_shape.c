@@ -121,9 +121,8 @@ static bool grown(om_lowering *lw, int axis, int64_t t, om_extent *out) {
     om_tracer *tr  = lw->tr;
     om_atom *found = NULL;
     *out           = omi_ext_static(t);
-    for (size_t i = 0; i < tr->atoms.list.n; i++) {
-        om_atom *a = tr->atoms.list.v[i];
-        if (a->kind == OM_ATOM_EQUAL || a->example != t || t < 2) continue;
+    for (om_atom *a = t < 2 ? NULL : omi_atoms_of_size(tr->atoms, t); a; a = a->next_size) {
+        if (a->kind == OM_ATOM_EQUAL) continue;
         if (found) {
             om_extent x = omi_ext_atom(found), y = omi_ext_atom(a);
             omi_fail_trace(OM_TRACE_SYMBOLIC_SHAPE,
@@ -136,15 +135,16 @@ static bool grown(om_lowering *lw, int axis, int64_t t, om_extent *out) {
     }
     if (found) {
         *out = omi_ext_atom(found);
-        omi_tr_note(tr,
-                    "%s: axis %d expanded to %lld is taken for '%s' (om_expand_as would say so)",
-                    OMI_SITE(&lw->site), axis, (long long)t, OMI_EXT(out));
+        omi_tr_note(tr, OM_NOTE_EXPAND, &lw->site,
+                    "axis %d expanded to %lld is taken for '%s' (om_expand_as would say so)", axis,
+                    (long long)t, OMI_EXT(out));
         return true;
     }
     for (size_t i = 0; i < tr->symbols.n; i++)
         if (t && t % tr->symbols.v[i]->example == 0)
-            omi_tr_note(tr, "%s: axis %d is expanded to the fixed size %lld, a multiple of '%s'",
-                        OMI_SITE(&lw->site), axis, (long long)t, tr->symbols.v[i]->name);
+            omi_tr_note(tr, OM_NOTE_EXPAND, &lw->site,
+                        "axis %d is expanded to the fixed size %lld, a multiple of '%s'", axis,
+                        (long long)t, tr->symbols.v[i]->name);
     return true;
 }
 

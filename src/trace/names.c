@@ -13,6 +13,7 @@ void omi_namer_free(om_namer *n) {
     omi_strmap_free(&n->counters);
     omi_strmap_free(&n->symbols);
     OMI_VEC_FREE(&n->dims);
+    omi_map_free(&n->by_extent);
 }
 
 /* 1 for the first use of key, then 2, ... 0 when raised. */
@@ -82,19 +83,11 @@ const char *omi_name_const(om_namer *n, om_tconst *c) {
 /* ---- dimensions -------------------------------------------------------------------------------
  */
 
-void omi_ext_sort(om_extent *e) {
-    for (int i = 1; i < e->n; i++)
-        for (int k = i; k > 0 && e->a[k - 1]->rank > e->a[k]->rank; k--) {
-            om_atom *t  = e->a[k];
-            e->a[k]     = e->a[k - 1];
-            e->a[k - 1] = t;
-        }
-}
-
 /* The text of one atom: its declared name, or node and axis of the first value that holds it. */
 static const char *atom_name(om_namer *n, const om_atom *a) {
     if (a->kind == OM_ATOM_SYMBOL) return a->name;
-    const om_holder *h = a->holders.n ? &a->holders.v[0] : NULL;
+    const om_holders *all = &n->tr->holders[a->index];
+    const om_holder *h    = all->n ? &all->v[0] : NULL;
     if (!h || !h->v->node || !h->v->node->name) return "size";
     return omi_arena_printf(&n->tr->arena, "%s_dim%d", h->v->node->name, h->axis);
 }
@@ -114,11 +107,14 @@ static const char *extent_name(om_namer *n, const om_extent *e) {
 bool omi_name_dim(om_namer *n, const om_extent *e, om_gdim *out) {
     om_dim_name d = {.e = *e};
     if (omi_ext_is_static(e)) return *out = OM_DIM_FIXED(e->size), true;
-    for (size_t i = 0; i < n->dims.n; i++)
-        if (omi_ext_equal(&n->dims.v[i].e, e)) {
-            d = n->dims.v[i];
+    uint64_t hash  = omi_ext_hash(e);
+    uint32_t first = (uint32_t)(uintptr_t)omi_map_get(&n->by_extent, hash);
+    for (uint32_t i = first; i; i = n->dims.v[i - 1].next)
+        if (omi_ext_equal(&n->dims.v[i - 1].e, e)) {
+            d = n->dims.v[i - 1];
             goto found;
         }
+    d.next = first;
     omi_ext_sort(&d.e);
     const char *wanted = extent_name(n, &d.e), *name = wanted;
     for (int k = 2; name && omi_strmap_get(&n->symbols, name, strlen(name)); k++)
@@ -126,7 +122,9 @@ bool omi_name_dim(om_namer *n, const om_extent *e, om_gdim *out) {
     static char taken[] = "symbol";
     if (!name || !omi_strmap_set(&n->symbols, name, strlen(name), taken)) return false;
     d.sym = omi_graph_symbol(n->g, name);
-    if (d.sym < 0 || !OMI_PUSH(&n->dims, d)) return false;
+    if (d.sym < 0 || !OMI_PUSH(&n->dims, d) ||
+        !omi_map_set(&n->by_extent, hash, (void *)(uintptr_t)n->dims.n))
+        return false;
 found:
     *out = OM_DIM_SYM(d.sym);
     if (d.e.n > 1 || d.e.coef != 1 || d.e.a[0]->kind != OM_ATOM_SYMBOL) out->expr = d.sym;

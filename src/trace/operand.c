@@ -54,7 +54,10 @@ bool omi_operand_expand(om_lowering *lw, om_tnode *n, const om_xshape *s, om_tva
     if (omi_failed() || !n) return false;
     int64_t list[OM_MAX_RANK];
     for (int i = 0; i < s->rank; i++) {
-        if (!omi_ext_is_static(&s->e[i])) return keep_extents(lw, n, s, hint);
+        if (!omi_ext_is_static(&s->e[i])) {
+            lw->tr->by_shape = true;
+            return keep_extents(lw, n, s, hint);
+        }
         list[i] = s->e[i].size;
     }
     return add_input(lw, n, omi_lw_list(lw, s->rank, list));

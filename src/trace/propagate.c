@@ -97,11 +97,10 @@ bool omi_lw_unify(om_lowering *lw, uint32_t a, const om_extent *ea, int ax, uint
             ax, OMI_LT(lw, a), OMI_EXT(ea), (long long)ea->size, OMI_EXT(eb), (long long)eb->size);
         return false;
     }
-    omi_tr_note(
-        lw->tr,
-        "%s: axis %d of %s is '%s' and axis %d of %s is '%s': equal at the example sizes only",
-        OMI_SITE(&lw->site), ax, OMI_LT(lw, a), OMI_EXT(ea), bx, OMI_LT(lw, b), OMI_EXT(eb));
-    return omi_ext_either(&lw->tr->atoms, ea, eb, out);
+    omi_tr_note(lw->tr, OM_NOTE_EQUAL, &lw->site,
+                "axis %d of %s is '%s' and axis %d of %s is '%s': equal at the example sizes only",
+                ax, OMI_LT(lw, a), OMI_EXT(ea), bx, OMI_LT(lw, b), OMI_EXT(eb));
+    return omi_ext_either(lw->tr->atoms, ea, eb, out);
 }
 
 bool omi_lw_broadcast(om_lowering *lw, uint32_t a, const om_xshape *sa, uint32_t b,

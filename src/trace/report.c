@@ -1,36 +1,15 @@
 /*
- * report.c -- what a trace did, as text for people (TD-16); and the notes it is made of.
+ * report.c -- what a trace did, as text for people (TD-16), printed from what the graph kept of it
+ * (CD-38).
  *
  * Not saved, so it may name files and lines and follow the order of calls.
  */
-#include <dlfcn.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/str.h"
+#include "graph/traced.h"
 #include "trace/tracer.h"
-
-void omi_tr_note(om_tracer *tr, const char *fmt, ...) {
-    char text[640];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    for (size_t i = 0; i < tr->notes.n; i++)
-        if (!strcmp(tr->notes.v[i], text)) return;
-    char *copy = omi_arena_strndup(&tr->arena, text, strlen(text));
-    if (copy && OMI_PUSH(&tr->notes, copy)) return; // else raised: the caller's check sees it
-}
-
-const char *omi_site_text(const om_site *s, omi_site_buf *buf) {
-    char place[96];
-    omi_site_place(s, place, sizeof place);
-    bool scoped = s->module && *s->module;
-    snprintf(buf->s, sizeof buf->s, "%s%s%s%s%s%s", s->function ? s->function : "a call",
-             scoped ? " in " : "", scoped ? s->module : "", place[0] ? " (" : "", place,
-             place[0] ? ")" : "");
-    return buf->s;
-}
 
 static void put_shape(om_str *s, int rank, const om_extent *e) {
     omi_str_puts(s, "[");
@@ -39,37 +18,35 @@ static void put_shape(om_str *s, int rank, const om_extent *e) {
     omi_str_puts(s, "]");
 }
 
-static void put_inputs(om_str *s, const om_tracer *tr) {
-    omi_str_puts(s, "inputs:\n");
-    for (size_t i = 0; i < tr->inputs.n; i++) {
-        const om_tvalue *v = tr->inputs.v[i];
-        omi_str_printf(s, "  %s %s ", v->name, om_dtype_name((om_dtype)v->dtype));
-        put_shape(s, v->rank, v->e);
-        omi_str_puts(s, v->is_used ? "\n" : " unused\n");
+static void put_values(om_str *s, uint32_t n, const om_traced_value *v, bool inputs) {
+    for (uint32_t i = 0; i < n; i++) {
+        omi_str_printf(s, "  %s %s ", v[i].name, om_dtype_name((om_dtype)v[i].dtype));
+        put_shape(s, v[i].rank, v[i].e);
+        omi_str_puts(s, inputs && !v[i].is_used ? " unused\n" : "\n");
     }
-    for (size_t i = 0; i < tr->symbols.n; i++) {
-        const om_atom *a = tr->symbols.v[i];
+}
+
+static void put_axes(om_str *s, const om_traced *t) {
+    for (size_t i = 0; i < t->atoms.list.n; i++) {
+        const om_atom *a = t->atoms.list.v[i];
+        if (a->kind != OM_ATOM_SYMBOL) continue;
         omi_str_printf(s, "  axis %s: %lld in the example", a->name, (long long)a->example);
         if (a->lo != 1 || a->hi || a->multiple != 1) {
             omi_str_printf(s, ", allowed from %lld", (long long)a->lo);
-            if (a->hi) omi_str_printf(s, " to %lld", (long long)a->hi);
+            if (a->hi)
+                omi_str_printf(s, " to %lld", (long long)a->hi);
+            else
+                omi_str_puts(s, " upward");
             if (a->multiple != 1) omi_str_printf(s, ", multiples of %lld", (long long)a->multiple);
         }
         omi_str_puts(s, "\n");
     }
-    omi_str_puts(s, "outputs:\n");
-    for (size_t i = 0; i < tr->outputs.n; i++) {
-        const om_tvalue *v = tr->outputs.v[i].v;
-        omi_str_printf(s, "  %s %s ", tr->outputs.v[i].name, om_dtype_name((om_dtype)v->dtype));
-        put_shape(s, v->rank, v->e);
-        omi_str_puts(s, "\n");
-    }
 }
 
-static void put_extents(om_str *s, const om_tracer *tr) {
+static void put_derived(om_str *s, const om_traced *t) {
     bool head = false;
-    for (size_t i = 0; i < tr->atoms.list.n; i++) {
-        om_atom *a = tr->atoms.list.v[i];
+    for (size_t i = 0; i < t->atoms.list.n; i++) {
+        om_atom *a = t->atoms.list.v[i];
         if (a->kind == OM_ATOM_SYMBOL) continue;
         if (!head) omi_str_puts(s, "derived sizes:\n");
         head        = true;
@@ -81,58 +58,53 @@ static void put_extents(om_str *s, const om_tracer *tr) {
     }
 }
 
-static void put_constants(om_str *s, const om_tracer *tr) {
-    size_t unused = 0;
+static void put_constants(om_str *s, const om_traced *t) {
+    char shape[96];
     omi_str_puts(s, "constants:\n");
-    for (size_t i = 0; i < tr->const_list.n; i++) {
-        const om_tconst *c = tr->const_list.v[i];
-        if (!c->v.is_used) {
-            unused++;
-            continue;
-        }
-        char shape[96];
+    for (size_t i = 0; i < t->n_consts; i++) {
+        const om_traced_const *c = &t->consts[i];
         omi_str_printf(s, "  %s %s%s, %zu bytes, first used by %s\n", c->name,
                        om_dtype_name((om_dtype)c->dtype),
-                       omi_shape_text(shape, sizeof shape, c->rank, c->shape), c->bytes,
-                       OMI_SITE(&c->first));
+                       omi_shape_text(shape, sizeof shape, c->rank, c->shape), c->bytes, c->first);
     }
-    if (unused) omi_str_printf(s, "  %zu captured but not needed\n", unused);
+    if (t->n_not_needed) omi_str_printf(s, "  %zu captured but not needed\n", t->n_not_needed);
+    for (size_t i = 0; i < t->n_unused_params; i++)
+        omi_str_printf(s, "%s%s", i ? ", " : "unused parameters: ", t->unused_params[i]);
+    if (t->n_unused_params) omi_str_puts(s, "\n");
 }
 
-static void put_unused(om_str *s, const om_tracer *tr) {
-    bool head = false;
-    for (size_t i = 0; i < tr->params.n; i++) {
-        if (tr->params.v[i]->is_used) continue;
-        omi_str_puts(s, head ? ", " : "unused parameters: ");
-        omi_str_puts(s, tr->params.v[i]->name);
-        head = true;
+static void put_notes(om_str *s, const om_traced *t) {
+    omi_str_printf(s, "nodes: %u, pruned %zu, aliases %u\n", (unsigned)t->n_nodes, t->n_pruned,
+                   (unsigned)t->n_aliases);
+    for (size_t i = 0; i < t->n_pruned; i++)
+        omi_str_printf(s, "  pruned %s of %s\n", t->pruned[i].type, t->pruned[i].site);
+    if (t->notes.n) omi_str_puts(s, "notes:\n");
+    for (size_t i = 0; i < t->notes.n; i++) {
+        const om_note *n = &t->notes.v[i];
+        omi_str_printf(s, "  %s%s%s\n", n->site ? n->site : "", n->site ? ": " : "", n->text);
     }
-    if (head) omi_str_puts(s, "\n");
-}
-
-bool omi_tr_report(om_tracer *tr, om_graph *g) {
-    om_str s      = {0};
-    size_t pruned = 0;
-    put_inputs(&s, tr);
-    put_extents(&s, tr);
-    put_constants(&s, tr);
-    put_unused(&s, tr);
-    for (size_t i = 0; i < tr->nodes.n; i++)
-        pruned += tr->nodes.v[i]->state != 2;
-    omi_str_printf(&s, "nodes: %u, pruned %zu, aliases %u\n", (unsigned)g->n_nodes, pruned,
-                   (unsigned)tr->n_aliases);
-    for (size_t i = 0; i < tr->nodes.n; i++)
-        if (tr->nodes.v[i]->state != 2)
-            omi_str_printf(&s, "  pruned %s of %s\n", tr->nodes.v[i]->type,
-                           OMI_SITE(&tr->nodes.v[i]->site));
-    if (tr->notes.n) omi_str_puts(&s, "notes:\n");
-    for (size_t i = 0; i < tr->notes.n; i++)
-        omi_str_printf(&s, "  %s\n", tr->notes.v[i]);
-    if (!s.failed) g->report = omi_arena_strndup(g->arena, s.v, s.n);
-    omi_str_free(&s);
-    return g->report != NULL;
 }
 
 const char *om_trace_report(const om_graph *g) {
-    return g && g->report ? g->report : "";
+    om_traced *t = g ? g->traced : NULL;
+    if (!t) return "";
+    char *text = atomic_load_explicit(&t->report, memory_order_acquire), *none = NULL;
+    if (text) return text;
+    if (omi_failed()) return "";
+    om_str s = {0};
+    omi_str_puts(&s, "inputs:\n");
+    put_values(&s, t->n_inputs, t->inputs, true);
+    put_axes(&s, t);
+    omi_str_puts(&s, "outputs:\n");
+    put_values(&s, t->n_outputs, t->outputs, false);
+    put_derived(&s, t);
+    put_constants(&s, t);
+    put_notes(&s, t);
+    // Two threads may print it at once: equal texts, and the first one stays.
+    if (!s.failed && atomic_compare_exchange_strong(&t->report, &none, s.v)) {
+        t->report_bytes = s.cap;
+        return s.v;
+    }
+    omi_str_free(&s);
+    return none ? none : "";
 }

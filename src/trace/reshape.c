@@ -189,7 +189,7 @@ static bool read_group(om_lowering *lw, const om_group *g, om_readings *rs, om_e
         char chosen[128] = "";
         put_reading(chosen, sizeof chosen, out, g->n_targets);
         list_readings(g, rs, best, others, sizeof others);
-        omi_tr_note(lw->tr, "%s: reshape read as %s, not as %s", OMI_SITE(&lw->site), chosen,
+        omi_tr_note(lw->tr, OM_NOTE_RESHAPE, &lw->site, "reshape read as %s, not as %s", chosen,
                     others);
     }
     return true;
@@ -243,8 +243,8 @@ static bool note_collisions(om_lowering *lw, const om_tvalue *x, const om_xshape
     if (ok && others[0]) {
         char chosen[160] = "";
         put_reading(chosen, sizeof chosen, out->e, out->rank);
-        omi_tr_note(lw->tr, "%s: reshape read as %s; the sizes alone would also allow %s",
-                    OMI_SITE(&lw->site), chosen, others);
+        omi_tr_note(lw->tr, OM_NOTE_RESHAPE, &lw->site,
+                    "reshape read as %s; the sizes alone would also allow %s", chosen, others);
     }
     return ok;
 }
@@ -252,16 +252,16 @@ static bool note_collisions(om_lowering *lw, const om_tvalue *x, const om_xshape
 /* A fixed factor of the output that equals the size of a symbol this tensor does not have: perhaps
  * y.reshape(x.shape). */
 static void note_lookalikes(om_lowering *lw, const om_tvalue *x, const om_xshape *out) {
-    for (size_t s = 0; s < lw->tr->symbols.n; s++) {
-        const om_atom *sym = lw->tr->symbols.v[s];
+    for (int k = 0; k < out->rank; k++) {
+        if (!omi_ext_is_static(&out->e[k])) continue;
+        const om_atom *sym = omi_map_get(&lw->tr->symbol_sizes, (uint64_t)out->e[k].size);
         bool has           = false;
-        for (int i = 0; i < x->rank; i++)
+        for (int i = 0; sym && i < x->rank; i++)
             has |= omi_ext_has(&x->e[i], sym);
-        for (int k = 0; !has && k < out->rank; k++)
-            if (omi_ext_is_static(&out->e[k]) && out->e[k].size == sym->example)
-                omi_tr_note(lw->tr,
-                            "%s: the fixed size %lld of axis %d equals the example size of '%s'",
-                            OMI_SITE(&lw->site), (long long)sym->example, k, sym->name);
+        if (sym && !has)
+            omi_tr_note(lw->tr, OM_NOTE_LOOKALIKE, &lw->site,
+                        "the fixed size %lld of axis %d equals the example size of '%s'",
+                        (long long)sym->example, k, sym->name);
     }
 }
 

@@ -172,7 +172,9 @@ static uint32_t go_live(void) {
 
 static void tracer_free(om_tracer *tr) {
     omi_tr_free_consts(tr);
-    omi_atoms_free(&tr->atoms);
+    for (size_t i = 0; tr->holders && i < tr->kept->atoms.list.n; i++)
+        OMI_VEC_FREE(&tr->holders[i]);
+    omi_traced_free(tr->kept);
     omi_map_free(&tr->values);
     omi_map_free(&tr->marks);
     omi_map_free(&tr->consts);
@@ -187,7 +189,7 @@ static void tracer_free(om_tracer *tr) {
     OMI_VEC_FREE(&tr->params);
     OMI_VEC_FREE(&tr->nodes);
     OMI_VEC_FREE(&tr->selects);
-    OMI_VEC_FREE(&tr->notes);
+    omi_strmap_free(&tr->note_texts);
     omi_arena_clear(&tr->arena);
     omi_free(tr, sizeof *tr);
 }
@@ -235,13 +237,14 @@ om_tracer *om_trace_begin(const om_trace_opts *opts) {
     if (has_name && omi_tr_check_name(opts->name, "graph") != OM_OK) return NULL;
     om_tracer *tr = omi_calloc(sizeof *tr);
     if (!tr) return NULL;
-    tr->atoms.arena = &tr->arena;
-    tr->provenance  = opts && opts->provenance;
+    tr->kept       = omi_traced_new();
+    tr->provenance = opts && opts->provenance;
     tr->name =
         has_name ? omi_arena_strndup(&tr->arena, opts->name, strlen(opts->name)) : "onemodel";
     tr->grad_off     = omi_grad_off;
     tr->module_depth = omi_module_depth();
-    if (!tr->name || !watch_thread(tr)) return tracer_free(tr), NULL;
+    if (!tr->kept || !tr->name || !watch_thread(tr)) return tracer_free(tr), NULL;
+    tr->atoms  = &tr->kept->atoms;
     tr->serial = go_live();
     if (!tr->serial) return pthread_setspecific(thread_key, NULL), tracer_free(tr), NULL;
     atomic_store_explicit(&tracers[tr->serial & 63], tr, memory_order_release);

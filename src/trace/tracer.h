@@ -17,9 +17,11 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/graph.h"
+#include "graph/traced.h"
 #include "onemodel/trace.h"
-#include "trace/extent.h"
+#include "sym/sym.h"
 
+typedef struct om_tvalue om_tvalue;
 typedef struct om_tnode om_tnode;
 typedef struct om_tconst om_tconst;
 
@@ -30,6 +32,13 @@ typedef enum om_tv_kind {
     OM_TV_LITERAL, /* a scalar or a list the lowering needs, shared by type, shape, bytes */
     OM_TV_SHAPE    /* an untraced operand of which only the shape is read             */
 } om_tv_kind;
+
+/* A value that has a size as an axis. */
+typedef struct om_holder {
+    om_tvalue *v;
+    int axis;
+} om_holder;
+typedef OM_VEC(om_holder) om_holders;
 
 struct om_tvalue {
     uint8_t kind, dtype, rank;
@@ -152,10 +161,11 @@ struct om_tracer {
     bool provenance;
     const char *name;
     om_arena arena;
-    om_atoms atoms;
-    om_map values; /* tensor id -> om_tvalue */
-    om_map marks;  /* storage id -> om_tmark */
-    om_map consts; /* hash -> chain of om_tconst */
+    om_traced *kept; /* what the graph keeps; atoms live there   */
+    om_atoms *atoms; /* kept->atoms                              */
+    om_map values;   /* tensor id -> om_tvalue */
+    om_map marks;    /* storage id -> om_tmark */
+    om_map consts;   /* hash -> chain of om_tconst */
     om_strmap literals;
     om_strmap names; /* of inputs, outputs, parameters */
     om_strmap symbol_names;
@@ -168,8 +178,10 @@ struct om_tracer {
     OM_VEC(om_tparam *) params;
     OM_VEC(om_tnode *) nodes; /* call order: for counting and the report only */
     OM_VEC(om_tselect) selects;
-    OM_VEC(const char *) notes;
+    om_strmap note_texts; /* each once */
+    om_holders *holders;  /* at finish: of each atom, inputs first, then as walked */
     uint32_t n_aliases;
+    bool by_shape;     /* an Expand gave a value sizes that do not come along its data */
     char refused[320]; /* the first refused read, write or no-grad: no finish (TD-27) */
 };
 
@@ -211,9 +223,10 @@ void omi_tr_free_consts(om_tracer *tr);
 om_tvalue *omi_tr_shape_only(om_tracer *tr, const om_tensor *t);
 
 /* report.c */
-void omi_tr_note(om_tracer *tr, const char *fmt, ...) OM_PRINTF(2, 3);
-/* Writes the report into g's arena. */
-bool omi_tr_report(om_tracer *tr, om_graph *g);
+void omi_tr_note(om_tracer *tr, om_note_kind kind, const om_site *site, const char *fmt, ...)
+    OM_PRINTF(4, 5);
+/* Hands what is kept of the trace to g. */
+bool omi_tr_keep(om_tracer *tr, om_graph *g, size_t n, om_extent *const *extents);
 /* "om_add in enc.3 (net.c:41)" */
 typedef struct omi_site_buf {
     char s[160];
@@ -228,6 +241,7 @@ om_graph *omi_tr_finish(om_tracer *tr);
 typedef struct om_dim_name {
     om_extent e;
     int32_t sym;
+    uint32_t next; /* of the same hash, + 1 */
 } om_dim_name;
 typedef struct om_namer {
     om_tracer *tr;
@@ -236,6 +250,7 @@ typedef struct om_namer {
     om_strmap symbols;
     uint32_t n_consts;
     OM_VEC(om_dim_name) dims;
+    om_map by_extent; /* hash -> index in dims + 1 of the latest */
 } om_namer;
 void omi_namer_free(om_namer *n);
 /* All are NULL and raised when memory is out; text lives in the tracer's arena. */
@@ -250,7 +265,5 @@ bool omi_tr_same_view(const om_tparam *p, int64_t offset, int dtype, int rank, c
                       const int64_t *strides);
 /* The parameter whose storage c is; *exact: it is that very view. NULL: unnamed. */
 om_tparam *omi_tr_param_of(om_tracer *tr, const om_tconst *c, bool *exact);
-/* Sorts the atoms of an extent canonically: declared ones as declared, others by first holder. */
-void omi_ext_sort(om_extent *e);
 
 #endif

@@ -3,16 +3,16 @@
  *
  * Rule of thumb: when unsure, mint an atom; never invent an expression.
  */
-#include "trace/extent.h"
+#include "sym/sym.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 
 void omi_atoms_free(om_atoms *t) {
-    for (size_t i = 0; i < t->list.n; i++)
-        OMI_VEC_FREE(&t->list.v[i]->holders);
+    omi_map_free(&t->by_hash);
+    omi_map_free(&t->by_size);
+    omi_strmap_free(&t->words);
     OMI_VEC_FREE(&t->list);
 }
 
@@ -24,17 +24,35 @@ om_extent omi_ext_atom(om_atom *a) {
     return (om_extent){.size = a->example, .coef = 1, .n = 1, .a = {a}};
 }
 
+/* A copy of s, the same for equal ones; NULL for NULL, or raised. */
+static const char *word(om_atoms *t, const char *s) {
+    size_t n = s ? strlen(s) : 0;
+    if (!s) return NULL;
+    const char *have = omi_strmap_get(&t->words, s, n);
+    if (have) return have;
+    char *copy = omi_arena_strndup(t->arena, s, n);
+    return copy && omi_strmap_set(&t->words, copy, n, copy) ? copy : NULL;
+}
+
 static om_atom *atom_new(om_atoms *t, om_atom_kind kind, int64_t example) {
     om_atom *a = omi_arena_alloc(t->arena, sizeof *a);
-    if (!a) return NULL;
+    if (!a || t->list.n >= UINT32_MAX - 1) return NULL;
     om_site site = omi_site();
     a->kind      = kind;
     a->example   = example;
     a->lo        = 1;
     a->multiple  = 1;
     a->op        = site.op;
-    a->module    = site.module;
+    a->module    = word(t, site.module);
+    a->index     = (uint32_t)t->list.n;
+    a->n_made    = 1;
+    a->next_size = omi_map_get(&t->by_size, (uint64_t)example);
+    if (omi_failed() || !omi_map_set(&t->by_size, (uint64_t)example, a)) return NULL;
     return OMI_PUSH(&t->list, a) ? a : NULL;
+}
+
+om_atom *omi_atoms_of_size(const om_atoms *t, int64_t size) {
+    return omi_map_get(&t->by_size, (uint64_t)size);
 }
 
 om_atom *omi_atom_symbol(om_atoms *t, const char *name, int64_t example) {
@@ -99,23 +117,47 @@ static bool same_sources(const om_atom *a, uint32_t n, const om_extent *src) {
     return true;
 }
 
+static uint64_t mix(uint64_t h) {
+    h ^= h >> 31;
+    h *= 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+uint64_t omi_ext_hash(const om_extent *e) {
+    uint64_t atoms = 0; // a sum: whatever the order
+    for (int i = 0; i < e->n; i++)
+        atoms += mix(e->a[i]->index + 1u);
+    return mix((uint64_t)e->coef + mix(atoms));
+}
+
+static uint64_t definition(om_atom_kind kind, const int64_t p[3], uint32_t n_src,
+                           const om_extent *src) {
+    uint64_t h = mix((uint64_t)kind + 1), sources = 0;
+    for (int i = 0; i < 3; i++)
+        h = mix(h + (uint64_t)p[i]);
+    for (uint32_t i = 0; i < n_src; i++)
+        sources += omi_ext_hash(&src[i]);
+    return mix(h + sources);
+}
+
 static bool intern_atom(om_atoms *t, om_atom_kind kind, int64_t example, const int64_t p[3],
                         uint32_t n_src, const om_extent *src, om_extent *out) {
-    for (size_t i = 0; i < t->list.n; i++) {
-        om_atom *a = t->list.v[i];
+    uint64_t h     = definition(kind, p, n_src, src);
+    om_atom *first = omi_map_get(&t->by_hash, h);
+    for (om_atom *a = first; a; a = a->next_hash)
         if (a->kind == kind && a->n_src == n_src && a->example == example &&
             !memcmp(a->p, p, sizeof a->p) && same_sources(a, n_src, src))
-            return *out = omi_ext_atom(a), true;
-    }
+            return a->n_made++, *out = omi_ext_atom(a), true;
     om_atom *a = atom_new(t, kind, example);
     if (!a) return false;
     a->src = omi_arena_array(t->arena, n_src, sizeof *src);
     if (!a->src) return false;
     memcpy(a->src, src, n_src * sizeof *src);
     memcpy(a->p, p, sizeof a->p);
-    a->n_src = n_src;
-    *out     = omi_ext_atom(a);
-    return true;
+    a->n_src     = n_src;
+    a->next_hash = first;
+    *out         = omi_ext_atom(a);
+    return omi_map_set(&t->by_hash, h, a);
 }
 
 bool omi_ext_add(om_atoms *t, const om_extent *e, int64_t c, om_extent *out) {
@@ -177,67 +219,11 @@ bool omi_ext_either(om_atoms *t, const om_extent *a, const om_extent *b, om_exte
     return intern_atom(t, OM_ATOM_EQUAL, a->size, (int64_t[3]){0, 0, 0}, 2, src, out);
 }
 
-/* ---- text ---------------------------------------------------------------------------------- */
-
-static void put(char *s, size_t cap, const char *text) {
-    size_t n = strlen(s);
-    if (n + 1 < cap) snprintf(s + n, cap - n, "%s", text);
-}
-
-static void put_int(char *s, size_t cap, int64_t v, bool sign) {
-    char t[32];
-    snprintf(t, sizeof t, sign ? "%+lld" : "%lld", (long long)v);
-    put(s, cap, t);
-}
-
-static void put_ext(char *s, size_t cap, const om_extent *e, int depth);
-
-static void put_atom(char *s, size_t cap, const om_atom *a, int depth, bool alone) {
-    switch (depth > 3 && a->kind != OM_ATOM_SYMBOL ? -1 : (int)a->kind) {
-    case -1:
-        put(s, cap, "..");
-        break;
-    case OM_ATOM_SYMBOL:
-        put(s, cap, a->name);
-        break;
-    case OM_ATOM_ADD:
-    case OM_ATOM_SUM:
-        if (!alone) put(s, cap, "(");
-        for (uint32_t i = 0; i < a->n_src; i++) {
-            if (i) put(s, cap, "+");
-            put_ext(s, cap, &a->src[i], depth + 1);
+void omi_ext_sort(om_extent *e) {
+    for (int i = 1; i < e->n; i++)
+        for (int k = i; k > 0 && e->a[k - 1]->rank > e->a[k]->rank; k--) {
+            om_atom *t  = e->a[k];
+            e->a[k]     = e->a[k - 1];
+            e->a[k - 1] = t;
         }
-        if (a->p[0]) put_int(s, cap, a->p[0], true);
-        if (!alone) put(s, cap, ")");
-        break;
-    case OM_ATOM_EQUAL:
-        put_ext(s, cap, &a->src[0], depth + 1);
-        put(s, cap, "~");
-        put_ext(s, cap, &a->src[1], depth + 1);
-        break;
-    default:
-        put(s, cap, a->kind == OM_ATOM_CEIL ? "(ceil((" : "(floor((");
-        put_ext(s, cap, &a->src[0], depth + 1);
-        if (a->p[0]) put_int(s, cap, a->p[0], true);
-        put(s, cap, ")/");
-        put_int(s, cap, a->p[1], false);
-        put(s, cap, ")+1)");
-    }
-}
-
-static void put_ext(char *s, size_t cap, const om_extent *e, int depth) {
-    if (e->n == 0 || e->coef != 1) {
-        put_int(s, cap, e->n ? e->coef : e->size, false);
-        if (e->n) put(s, cap, "*");
-    }
-    for (int i = 0; i < e->n; i++) {
-        if (i) put(s, cap, "*");
-        put_atom(s, cap, e->a[i], depth, e->n == 1 && e->coef == 1 && depth == 0);
-    }
-}
-
-const char *omi_ext_text(const om_extent *e, omi_ext_buf *buf) {
-    buf->s[0] = 0;
-    put_ext(buf->s, sizeof buf->s, e, 0);
-    return buf->s;
 }
