@@ -117,11 +117,11 @@ static void *call_scope_return(void) {
     F(om_abs, x)                                                                                     \
     F(om_adaptive_avg_pool2d, im, 1, 1)                                                              \
     F(om_add, x, y)                                                                                  \
-    F(om_add_scalar, x, 1) F(om_and, flags, flags) F(om_arange_like, x, 0) F(                        \
-        om_argmax, x, 1, false) F(om_argmin, x, 1,                                                   \
-                                  false) F(om_avg_pool2d, im, 2, 2,                                  \
-                                           NULL) F(om_batch_norm2d, im, ch, ch, ch, ch,              \
-                                                   &(om_batch_norm_opts){.struct_size = 0})          \
+    F(om_add_scalar, x, 1)                                                                           \
+    F(om_and, flags, flags) F(om_arange_like, x, 0) F(om_argmax, x, 1, false) F(                     \
+        om_argmin, x, 1, false) F(om_avg_pool2d, im, 2, 2,                                           \
+                                  NULL) F(om_batch_norm2d, im, ch, ch, ch, ch,                       \
+                                          &(om_batch_norm_opts){.struct_size = 0})                   \
         F(om_cast, x, OM_F64) F(om_causal_mask, x, x) F(om_clamp, x, 0, 1) F(om_clone, x) F(         \
             om_concat,                                                                               \
             2, ((om_tensor *[]){x, y}),                                                              \
@@ -203,7 +203,8 @@ C(om_custom, call_custom)
     F(om_add_, x, y)                                                                               \
     F(om_add_into, x)                                                                              \
     F(om_allclose, x, x, 0, 0)                                                                     \
-    F(om_backward, x) F(om_backward_with, x, NULL) F(om_bit_equal, x, x) F(om_copy_, plain, x)     \
+    F(om_backward, x)                                                                              \
+    F(om_backward_with, x, NULL) F(om_bit_equal, x, x) F(om_copy_, plain, x)                       \
         F(om_cross_entropy, logits, target) F(om_cross_entropy_with, logits, target, NULL)         \
             F(om_data, x) F(om_data_mut, x) F(om_fill_, x, 1) F(om_get, x, (int64_t[]){0, 0})      \
                 F(om_hash, x, hex) F(om_item_f32, one) F(om_item_f64, one) F(om_item_i64, ix)      \
@@ -236,8 +237,9 @@ C(om_grad, call_grad)
     F(om_dim, x, 0)                                                                                \
     F(om_dtype_of, x)                                                                              \
     F(om_grad_of, x)                                                                               \
-    F(om_id, x) F(om_is_contiguous, x) F(om_name, x) F(om_numel, x) F(om_rank, x)                  \
-        F(om_requires_grad, x) F(om_shape_of, x) F(om_trace_output, tr, "out", om_neg(x))          \
+    F(om_id, x)                                                                                    \
+    F(om_is_contiguous, x) F(om_name, x) F(om_numel, x) F(om_rank, x) F(om_requires_grad, x)       \
+        F(om_shape_of, x) F(om_trace_output, tr, "out", om_neg(x))                                 \
             F(om_nn_buffer, om_nn_child(holder, "in"), "b2", x)
 NOT_READ(V)
 N(om_clear_grad, x)
