@@ -27,5 +27,10 @@ OM_INLINE bool omi_product(const int64_t *v, int n, int64_t *out) {
         if (v[i] < 0 || !omi_mul_i64(p, v[i], &p)) return false;
     return *out = p, true;
 }
+/* The same product, or INT64_MAX: how much work there is, which is only compared. */
+OM_INLINE int64_t omi_product_at_most(const int64_t *v, int n) {
+    int64_t p;
+    return omi_product(v, n, &p) ? p : INT64_MAX;
+}
 
 #endif

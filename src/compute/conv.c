@@ -29,17 +29,39 @@ typedef struct conv_plan {
     int64_t own, packed; /* floats per worker; of packed weights  */
 } conv_plan;
 
+/* Floats of one thing that a plan holds for each worker: with it no sum of a few, times workers and
+ * bytes, can wrap. */
+#define MOST_FLOATS 0x1p44
+
+bool omi_conv2d_fits(const om_conv2d_geom *g, int64_t *rows, int64_t *columns) {
+    // Options are below 2^31 and sizes below 2^61 (ops/window.h, graphops/conv.c): these do not
+    // wrap.
+    int64_t reach[2] = {(g->kh - 1) * g->dilation[0] + 1, (g->kw - 1) * g->dilation[1] + 1};
+    int64_t out[2]   = {omi_max64(g->oh - 1, 0), omi_max64(g->ow - 1, 0)}, far[2];
+    for (int i = 0; i < 2; i++)
+        if (!omi_mul_i64(out[i], g->stride[i], &far[i]) || !omi_add_i64(far[i], reach[i], &far[i]))
+            far[i] = INT64_MAX;
+    *rows          = far[0];
+    *columns       = far[1];
+    double channel = (double)omi_max64(g->c, 1), taps = (double)g->kh * (double)g->kw;
+    double padded = channel * (double)far[0] * ((double)far[1] + (double)g->stride[1]);
+    double grads  = (double)omi_max64(g->oc, 1) * ((double)g->h + (double)g->oh + (double)g->kh) *
+                   ((double)g->w + (double)g->ow + (double)g->kw);
+    return padded <= MOST_FLOATS && grads <= MOST_FLOATS &&
+           (double)omi_max64(g->oc, 1) * channel * taps <= MOST_FLOATS;
+}
+
 static void split_conv(const om_conv2d_geom *g, conv_plan *p, int workers) {
     int64_t rows = p->in_place ? p->pixels : g->oh; /* what parts are counted in */
     int64_t min  = p->in_place ? OM_CONV_PIXELS : omi_max64(1, OM_CONV_PIXELS / g->ow);
     int64_t per  = rows;
     if (!p->in_place) {
-        om_padded one = omi_padded_of(g, 1);
-        per           = CACHE_FLOATS / omi_max64(p->icg * one.row * g->stride[0], 1);
-        per           = omi_min64(omi_max64(per, min), rows);
+        om_padded one  = omi_padded_of(g, 1);
+        int64_t line[] = {p->icg, one.row, g->stride[0]};
+        per            = CACHE_FLOATS / omi_max64(omi_product_at_most(line, 3), 1);
+        per            = omi_min64(omi_max64(per, min), rows);
     }
-    int64_t work = p->pixels * p->ocg * p->icg * p->taps * g->n * g->groups;
-    int64_t want = work < OM_SPLIT_WORK ? 1 : workers;
+    int64_t want = omi_conv_work(g) < OM_SPLIT_WORK ? 1 : workers;
     int64_t have = g->n * g->groups;
     if (have * omi_ceil_div(rows, per) < want)
         per = omi_max64(omi_ceil_div(rows, omi_ceil_div(want, have)), omi_min64(min, rows));
@@ -228,7 +250,7 @@ static void depthwise_chunk(void *arg, int64_t chunk, int worker) {
 }
 
 size_t omi_conv2d_workspace(const om_conv2d_geom *g, bool packed, int workers) {
-    if (g->n * g->oc * g->oh * g->ow == 0) return 0; /* nothing to plan */
+    if (g->n * g->oc * g->oh * g->ow == 0 || g->c == 0) return 0; /* nothing to plan */
     conv_plan p = conv_plan_of(g, workers);
     return (size_t)((packed ? 0 : p.packed) + p.own * workers) * sizeof(float) + OM_ALIGN;
 }
@@ -254,7 +276,7 @@ void omi_conv2d(const om_conv2d_args *a, void *ws, int workers) {
     conv_run r  = {.a = a, .p = &p, .kern = omi_kernels(), .w = a->w_packed, .own = base};
     if (p.depthwise) {
         int64_t chunks = omi_ceil_div(g->n * g->c, DW_CHANNELS);
-        if (g->n * g->oc * p.pixels * p.taps < OM_SPLIT_WORK) workers = 1;
+        if (omi_conv_work(g) < OM_SPLIT_WORK) workers = 1;
         omi_parallel_at_most(workers, chunks, depthwise_chunk, &r);
         return;
     }
@@ -263,6 +285,6 @@ void omi_conv2d(const om_conv2d_args *a, void *ws, int workers) {
         r.w = base;
         r.own += p.packed;
     }
-    if (g->n * g->oc * p.pixels * p.icg * p.taps < OM_SPLIT_WORK) workers = 1;
+    if (omi_conv_work(g) < OM_SPLIT_WORK) workers = 1;
     omi_parallel_at_most(workers, g->n * g->groups * p.parts * p.tile_parts, conv_chunk, &r);
 }

@@ -23,6 +23,11 @@ OM_INLINE int64_t omi_window_out(int64_t in, int64_t k, int64_t stride, int64_t 
     return room < 0 ? 0 : room / stride + 1;
 }
 
+/* Whether every size that a plan of this convolution or of its gradients multiplies fits (CD-30):
+ * weights, images, outputs and the padded image, whose extents go to rows and columns. Nothing
+ * below is called for one that does not. */
+bool omi_conv2d_fits(const om_conv2d_geom *g, int64_t *rows, int64_t *columns);
+
 typedef struct om_conv2d_args {
     om_conv2d_geom g;
     const float *x, *weight, *bias; /* bias may be NULL */

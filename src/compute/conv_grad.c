@@ -27,21 +27,51 @@ typedef struct gx_plan {
     int64_t top, left; /* dy row, column of the first padded cell, negated    */
     int64_t tiles, tile_part, tile_parts;
     int64_t phase_pixels; /* most of a phase                                    */
-    int64_t packed, masks, scratch, taps_area, own;
+    int64_t packed, shared, masks, scratch, taps_area, own;
 } gx_plan;
 
-/* Taps of one phase along one axis, kernel index descending: kernel index and position in dy for
- * pixel 0 of the phase. Returns their number. */
-static int64_t axis_taps(const om_conv2d_geom *g, int axis, int64_t phase, int64_t *index,
-                         int64_t *pos) {
-    int64_t k = axis ? g->kw : g->kh, n = 0;
-    for (int64_t i = k - 1; i >= 0; i--) {
-        int64_t at = phase + g->pad[axis] - i * g->dilation[axis], s = g->stride[axis];
-        if (at % s != 0) continue;
-        if (index) index[n] = i, pos[n] = at / s;
-        n++;
+/* Phases that have a pixel along an axis: a stride beyond the image leaves most without. */
+static int64_t phases_of(const om_conv2d_geom *g, int axis) {
+    return omi_min64(g->stride[axis], axis ? g->w : g->h);
+}
+
+/* The phase that tap i belongs to: (i * dilation - pad) modulo the stride. */
+static int64_t tap_phase(const om_conv2d_geom *g, int axis, int64_t i) {
+    int64_t m = (i * g->dilation[axis] - g->pad[axis]) % g->stride[axis];
+    return m < 0 ? m + g->stride[axis] : m;
+}
+
+/* Taps along one axis, grouped by phase: those of phase p are at first[p] .. first[p + 1] - 1,
+ * kernel index descending: kernel index, and position in dy for pixel 0 of the phase. */
+typedef struct axis_taps {
+    int64_t *first, *index, *pos;
+} axis_taps;
+
+static int64_t axis_taps_size(const om_conv2d_geom *g, int axis) {
+    return phases_of(g, axis) + 1 + 2 * (axis ? g->kw : g->kh);
+}
+
+static axis_taps group_taps(const om_conv2d_geom *g, int axis, int64_t *area) {
+    int64_t n = phases_of(g, axis), k = axis ? g->kw : g->kh;
+    axis_taps t = {area, area + n + 1, area + n + 1 + k};
+    memset(t.first, 0, (size_t)(n + 1) * sizeof *t.first);
+    for (int64_t i = 0; i < k; i++)
+        if (tap_phase(g, axis, i) < n) t.first[tap_phase(g, axis, i) + 1]++;
+    for (int64_t p = 0; p < n; p++)
+        t.first[p + 1] += t.first[p];
+    for (int64_t i = 0; i < k; i++) { // filled from each end: descending
+        int64_t p = tap_phase(g, axis, i);
+        if (p >= n) continue;
+        int64_t at  = --t.first[p + 1];
+        t.index[at] = i;
+        t.pos[at]   = (p + g->pad[axis] - i * g->dilation[axis]) / g->stride[axis];
     }
-    return n;
+    for (int64_t p = 0; p < n; p++) // each now begins where it did end: shift back
+        t.first[p] = t.first[p + 1];
+    t.first[n] = 0;
+    for (int64_t i = 0; i < k; i++)
+        t.first[n] += tap_phase(g, axis, i) < n;
+    return t;
 }
 
 static int64_t phase_count(int64_t extent, int64_t phase, int64_t stride) {
@@ -52,13 +82,13 @@ static int64_t phase_count(int64_t extent, int64_t phase, int64_t stride) {
 static void axis_pad(const om_conv2d_geom *g, int axis, int64_t *before, int64_t *cells) {
     int64_t in = axis ? g->w : g->h, out = axis ? g->ow : g->oh, k = axis ? g->kw : g->kh;
     int64_t s = g->stride[axis], lo = 0, hi = out - 1;
-    for (int64_t phase = 0; phase < s && phase < in; phase++)
-        for (int64_t i = 0; i < k; i++) {
-            int64_t at = phase + g->pad[axis] - i * g->dilation[axis];
-            if (at % s != 0) continue;
-            lo = omi_min64(lo, at / s);
-            hi = omi_max64(hi, at / s + phase_count(in, phase, s) - 1);
-        }
+    for (int64_t i = 0; i < k; i++) {
+        int64_t phase = tap_phase(g, axis, i);
+        if (phase >= phases_of(g, axis)) continue;
+        int64_t at = (phase + g->pad[axis] - i * g->dilation[axis]) / s;
+        lo         = omi_min64(lo, at);
+        hi         = omi_max64(hi, at + phase_count(in, phase, s) - 1);
+    }
     *before = -lo;
     *cells  = hi - lo + 1;
 }
@@ -70,8 +100,7 @@ static gx_plan gx_plan_of(const om_conv2d_geom *g, int workers) {
     axis_pad(g, 1, &p.left, &p.pad.row);
     p.pad.step = 1, p.pad.width = p.pad.row, p.pad.plane = p.pad.rows * p.pad.row;
     p.tiles      = omi_kernels()->conv_tiles(p.icg);
-    int64_t work = g->n * g->oc * g->oh * g->ow * p.icg * p.area;
-    int64_t want = work < OM_SPLIT_WORK ? 1 : workers;
+    int64_t want = omi_conv_work(g) < OM_SPLIT_WORK ? 1 : workers;
     p.tile_parts =
         omi_max64(1, omi_min64(omi_ceil_div(want, omi_max64(g->n * g->groups, 1)), p.tiles));
     p.tile_part    = omi_ceil_div(p.tiles, p.tile_parts);
@@ -79,10 +108,11 @@ static gx_plan gx_plan_of(const om_conv2d_geom *g, int workers) {
     p.phase_pixels = phase_count(g->h, 0, g->stride[0]) * phase_count(g->w, 0, g->stride[1]);
     /* each phase packs its own taps; together they are all taps, each phase with its slack */
     p.packed     = g->groups * (p.icg * p.ocg * p.area +
-                            omi_min64(g->stride[0] * g->stride[1], p.area) * OM_CONV_SLACK);
+                            omi_min64(phases_of(g, 0) * phases_of(g, 1), p.area) * OM_CONV_SLACK);
     p.packed     = omi_line_floats(p.packed);
+    p.shared     = omi_line_floats((axis_taps_size(g, 0) + axis_taps_size(g, 1)) * 2);
     p.masks      = omi_line_floats(omi_ceil_div(p.phase_pixels, 16) * p.area / 2 + 1);
-    p.taps_area  = omi_line_floats((p.area * 2 + (g->kh + g->kw) * 2) * 2);
+    p.taps_area  = omi_line_floats(p.area * 2 * 2);
     bool dense   = g->stride[0] == 1 && g->stride[1] == 1;
     p.scratch    = dense ? 0 : omi_line_floats(p.icg * p.phase_pixels);
     bool grouped = p.area == 1 && dense && p.ocg > OM_GEMM_SB;
@@ -95,7 +125,7 @@ static gx_plan gx_plan_of(const om_conv2d_geom *g, int workers) {
 
 size_t omi_conv2d_grad_x_workspace(const om_conv2d_geom *g, int workers) {
     gx_plan p = gx_plan_of(g, workers);
-    return (size_t)(p.packed + p.own * workers) * sizeof(float) + OM_ALIGN;
+    return (size_t)(p.packed + p.shared + p.own * workers) * sizeof(float) + OM_ALIGN;
 }
 
 typedef struct gx_run {
@@ -104,32 +134,35 @@ typedef struct gx_run {
     const om_kernels *kern;
     const float *dy, *weight;
     float *dx, *packed, *own;
-    float least; /* least nonzero |w|; 0 when some weight is not finite */
+    axis_taps axis[2];
+    int64_t group_floats; /* packed weights of one group */
+    float least;          /* least nonzero |w|; 0 when some weight is not finite */
 } gx_run;
 
 /* Lists of one phase. */
 typedef struct phase {
-    int64_t r, c;               /* row and column of pixel 0 in dx              */
-    int64_t rows, cols;         /* pixels                                       */
-    int64_t nh, nw;             /* taps along each axis                         */
-    int64_t *ih, *ph, *iw, *pw; /* kernel index, position in dy                 */
-    int64_t *tap, *windex;      /* offset in padded dy; offset in the weights   */
+    int64_t r, c;                     /* row and column of pixel 0 in dx              */
+    int64_t rows, cols;               /* pixels                                       */
+    int64_t nh, nw;                   /* taps along each axis                         */
+    const int64_t *ih, *ph, *iw, *pw; /* kernel index, position in dy           */
+    int64_t *tap, *windex;            /* offset in padded dy; offset in the weights   */
 } phase;
 
-static void phase_lists(const gx_run *r, int64_t number, int64_t *area, phase *f) {
+static void phase_lists(const gx_run *r, int64_t row, int64_t column, int64_t *area, phase *f) {
     const om_conv2d_geom *g = r->g;
-    f->r                    = number / g->stride[1];
-    f->c                    = number % g->stride[1];
-    f->rows                 = phase_count(g->h, f->r, g->stride[0]);
-    f->cols                 = phase_count(g->w, f->c, g->stride[1]);
-    f->ih                   = area;
-    f->ph                   = f->ih + g->kh;
-    f->iw                   = f->ph + g->kh;
-    f->pw                   = f->iw + g->kw;
-    f->tap                  = f->pw + g->kw;
-    f->windex               = f->tap + r->p->area;
-    f->nh                   = axis_taps(g, 0, f->r, f->ih, f->ph);
-    f->nw                   = axis_taps(g, 1, f->c, f->iw, f->pw);
+    const axis_taps *v = &r->axis[0], *h = &r->axis[1];
+    f->r      = row;
+    f->c      = column;
+    f->rows   = phase_count(g->h, row, g->stride[0]);
+    f->cols   = phase_count(g->w, column, g->stride[1]);
+    f->nh     = v->first[row + 1] - v->first[row];
+    f->nw     = h->first[column + 1] - h->first[column];
+    f->ih     = v->index + v->first[row];
+    f->ph     = v->pos + v->first[row];
+    f->iw     = h->index + h->first[column];
+    f->pw     = h->pos + h->first[column];
+    f->tap    = area;
+    f->windex = area + r->p->area;
     for (int64_t i = 0; i < f->nh; i++)
         for (int64_t j = 0; j < f->nw; j++) {
             f->tap[i * f->nw + j] = (f->ph[i] + r->p->top) * r->p->pad.row + f->pw[j] + r->p->left;
@@ -137,30 +170,20 @@ static void phase_lists(const gx_run *r, int64_t number, int64_t *area, phase *f
         }
 }
 
-/* Floats of packed weights of one group for phases before `number`. */
-static int64_t phase_offset(const gx_run *r, int64_t number) {
-    const om_conv2d_geom *g = r->g;
-    int64_t n               = 0;
-    for (int64_t i = 0; i < number; i++) {
-        int64_t taps = axis_taps(g, 0, i / g->stride[1], NULL, NULL) *
-                       axis_taps(g, 1, i % g->stride[1], NULL, NULL);
-        n += taps ? taps * r->p->icg * r->p->ocg + OM_CONV_SLACK : 0;
-    }
-    return n;
+/* Floats of the packed weights of a phase; phases lie one after the other. */
+static int64_t phase_floats(const gx_run *r, const phase *f) {
+    int64_t taps = f->nh * f->nw;
+    return taps ? taps * r->p->icg * r->p->ocg + OM_CONV_SLACK : 0;
 }
 
-static float *phase_weights(const gx_run *r, int64_t group, int64_t number) {
-    int64_t phases = r->g->stride[0] * r->g->stride[1];
-    return r->packed + group * phase_offset(r, phases) + phase_offset(r, number);
-}
-
-static void pack_phases(const gx_run *r, int64_t *lists) {
+static void pack_phases(gx_run *r, int64_t *lists) {
     const om_conv2d_geom *g = r->g;
     const gx_plan *p        = r->p;
-    for (int64_t q = 0; q < g->groups; q++)
-        for (int64_t i = 0; i < g->stride[0] * g->stride[1]; i++) {
+    int64_t rows = phases_of(g, 0), columns = phases_of(g, 1), at = 0;
+    for (int64_t q = 0; q < g->groups; q++) {
+        for (int64_t i = 0; i < rows * columns; i++) {
             phase f;
-            phase_lists(r, i, lists, &f);
+            phase_lists(r, i / columns, i % columns, lists, &f);
             if (f.nh * f.nw == 0) continue;
             om_conv_pack_args a = {.rows = p->icg, .chans = p->ocg, .cb = p->cb};
             a.taps              = f.nh * f.nw;
@@ -168,9 +191,12 @@ static void pack_phases(const gx_run *r, int64_t *lists) {
             a.w                 = r->weight + q * p->ocg * p->icg * p->area;
             a.row_step          = p->area;
             a.chan_step         = p->icg * p->area;
-            a.dst               = phase_weights(r, q, i);
+            a.dst               = r->packed + at;
+            at += phase_floats(r, &f);
             r->kern->conv_pack_w(&a);
         }
+        if (q == 0) r->group_floats = at;
+    }
 }
 
 static void phase_masks(const gx_run *r, const phase *f, uint16_t *mask) {
@@ -198,7 +224,7 @@ static void scatter_phase(const gx_run *r, const phase *f, const float *s, int64
 }
 
 static void run_phase(const gx_run *r, const om_conv_args *base, const phase *f, bool skip,
-                      int64_t group, int64_t number, float *scratch, uint16_t *mask, float *dx) {
+                      const float *weights, float *scratch, uint16_t *mask, float *dx) {
     const om_conv2d_geom *g = r->g;
     bool dense              = r->p->scratch == 0;
     om_conv_args a          = *base;
@@ -213,7 +239,7 @@ static void run_phase(const gx_run *r, const om_conv_args *base, const phase *f,
     if (a.taps == 0) {
         memset(scratch, 0, (size_t)(r->p->icg * a.pixels) * sizeof(float));
     } else {
-        a.w = phase_weights(r, group, number);
+        a.w = weights;
         if (skip) {
             phase_masks(r, f, mask);
             a.mask = mask;
@@ -261,17 +287,20 @@ static void gx_chunk(void *arg, int64_t chunk, int worker) {
     /* nothing but zeros in dy: every sum is +0 and stays it */
     bool safe = r->least > 0 && (lo == 0 || (double)r->least * (double)bits_f32(lo) >= 0x1p-100);
 
-    om_conv_args a = {.rows = p->icg, .chans = p->ocg, .cb = p->cb, .x = padded};
-    a.tile0        = part * p->tile_part;
-    a.tile1        = omi_min64(a.tile0 + p->tile_part, p->tiles);
-    a.plane        = p->pad.plane;
-    a.row_step     = p->pad.row;
-    a.slack        = true;
-    a.ws           = own;
-    for (int64_t i = 0; i < g->stride[0] * g->stride[1]; i++) {
+    om_conv_args a       = {.rows = p->icg, .chans = p->ocg, .cb = p->cb, .x = padded};
+    a.tile0              = part * p->tile_part;
+    a.tile1              = omi_min64(a.tile0 + p->tile_part, p->tiles);
+    a.plane              = p->pad.plane;
+    a.row_step           = p->pad.row;
+    a.slack              = true;
+    a.ws                 = own;
+    const float *weights = r->packed + q * r->group_floats;
+    int64_t rows = phases_of(g, 0), columns = phases_of(g, 1);
+    for (int64_t i = 0; i < rows * columns; i++) {
         phase f;
-        phase_lists(r, i, lists, &f);
-        run_phase(r, &a, &f, !safe, q, i, scratch, mask, dx);
+        phase_lists(r, i / columns, i % columns, lists, &f);
+        run_phase(r, &a, &f, !safe, weights, scratch, mask, dx);
+        weights += phase_floats(r, &f);
     }
 }
 
@@ -285,15 +314,17 @@ void omi_conv2d_grad_x(const om_conv2d_geom *g, const float *dy, const float *we
     gx_plan p = gx_plan_of(g, workers);
     gx_run r  = {.g = g, .p = &p, .kern = omi_kernels(), .dy = dy, .weight = weight, .dx = dx};
     r.packed  = (float *)(void *)((char *)ws + (-(uintptr_t)ws & (OM_ALIGN - 1)));
-    r.own     = r.packed + p.packed;
+    int64_t *shared = (int64_t *)(void *)(r.packed + p.packed);
+    r.axis[0]       = group_taps(g, 0, shared);
+    r.axis[1]       = group_taps(g, 1, shared + axis_taps_size(g, 0));
+    r.own           = r.packed + p.packed + p.shared;
     pack_phases(&r, (int64_t *)(void *)r.own);
     uint32_t lo = 0, hi = 0;
     r.kern->abs_range(weight, g->oc * p.icg * p.area, &lo, &hi);
     /* all weights zero: the least is any number, products are zeros and sums stay +0 */
-    r.least      = hi >= 0x7f800000u ? 0.0f : lo == 0 ? 1.0f : bits_f32(lo);
-    int64_t work = g->n * g->oc * g->oh * g->ow * p.icg * p.area;
-    omi_parallel_at_most(work < OM_SPLIT_WORK ? 1 : workers, g->n * g->groups * p.tile_parts,
-                         gx_chunk, &r);
+    r.least = hi >= 0x7f800000u ? 0.0f : lo == 0 ? 1.0f : bits_f32(lo);
+    omi_parallel_at_most(omi_conv_work(g) < OM_SPLIT_WORK ? 1 : workers,
+                         g->n * g->groups * p.tile_parts, gx_chunk, &r);
 }
 
 /* ---- by w -------------------------------------------------------------------------------------
@@ -316,7 +347,7 @@ static gw_plan gw_plan_of(const om_conv2d_geom *g, int workers) {
     p.k          = g->n * p.pixels;
     p.groups_k   = omi_ceil_div(p.k, OM_GEMM_SB);
     p.pad        = omi_padded_of(g, g->oh);
-    int64_t want = p.k * p.ocg * p.cols * g->groups < OM_SPLIT_WORK ? 1 : workers;
+    int64_t want = omi_conv_work(g) < OM_SPLIT_WORK ? 1 : workers;
     p.parts      = omi_max64(1, omi_min64(omi_ceil_div(want, g->groups), p.panels));
     p.part       = omi_max64(omi_ceil_div(p.panels, p.parts), 1);
     p.part       = omi_min64(p.part, omi_max64(1, 32)); /* 32 panels of 256 pixels: 512 KB */
@@ -471,7 +502,7 @@ void omi_conv2d_grad_w(const om_conv2d_geom *g, const float *dy, const float *x,
     gw_run r = {.g = g, .p = &p, .kern = omi_kernels(), .dy = dy, .x = x, .dw = dw};
     r.slot   = (float *)(void *)((char *)ws + (-(uintptr_t)ws & (OM_ALIGN - 1)));
     r.own    = r.slot + p.slot_area;
-    if (p.k * g->oc * p.cols < OM_SPLIT_WORK) workers = 1;
+    if (omi_conv_work(g) < OM_SPLIT_WORK) workers = 1;
     int64_t chunks = g->groups * p.parts * omi_max64(p.slots, 1);
     omi_parallel_at_most(workers, chunks, gw_run_chunk, &r);
     if (p.slots) {

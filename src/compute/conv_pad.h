@@ -8,12 +8,19 @@
 #ifndef OM_COMPUTE_CONV_PAD_H
 #define OM_COMPUTE_CONV_PAD_H
 
+#include "base/checked.h"
 #include "compute/conv.h"
 #include "kernels/args.h"
 
 typedef struct om_padded {
     int64_t rows, step, width, row, plane;
 } om_padded;
+
+/* Multiplications of one call, for the question whether it is worth a second thread. */
+OM_INLINE int64_t omi_conv_work(const om_conv2d_geom *g) {
+    int64_t v[] = {g->n, g->oc, g->oh, g->ow, g->c / g->groups, g->kh, g->kw};
+    return omi_product_at_most(v, 7);
+}
 
 /* For out_rows output rows of the geometry. */
 OM_INLINE om_padded omi_padded_of(const om_conv2d_geom *g, int64_t out_rows) {

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "compute/split.h"
 #include "kernels/table.h"
 
@@ -40,15 +41,27 @@ static void valid_outputs(const om_pool2d_geom *g, int axis, int64_t k, int64_t 
     *hi        = in - 1 - at < 0 ? 0 : omi_min64(out, (in - 1 - at) / s + 1);
 }
 
+/* Taps [*from, *to) of output o along an axis that lie at lo .. hi - 1: a kernel may reach far
+ * beyond the image, and only what is there is looked at. */
+static void taps_between(const om_pool2d_geom *g, int axis, int64_t o, int64_t lo, int64_t hi,
+                         int64_t *from, int64_t *to) {
+    int64_t at = o * g->stride[axis] - g->pad[axis], d = g->dilation[axis],
+            k = axis ? g->kw : g->kh;
+    *from     = at >= lo ? 0 : omi_ceil_div(lo - at, d);
+    *to       = hi <= at ? 0 : omi_min64(k, (hi - 1 - at) / d + 1);
+    *from     = omi_min64(*from, *to);
+}
+
+static void taps_in(const om_pool2d_geom *g, int axis, int64_t o, int64_t *from, int64_t *to) {
+    taps_between(g, axis, o, 0, axis ? g->w : g->h, from, to);
+}
+
 /* Taps of output o along an axis that exist; with pads: that lie in the input or its padding. */
 static int64_t taps_of(const om_pool2d_geom *g, int axis, int64_t o, bool pads) {
-    int64_t in = axis ? g->w : g->h, k = axis ? g->kw : g->kh, n = 0;
-    int64_t lo = pads ? -g->pad[axis] : 0, hi = pads ? in + g->pad[axis + 2] : in;
-    for (int64_t i = 0; i < k; i++) {
-        int64_t at = o * g->stride[axis] + i * g->dilation[axis] - g->pad[axis];
-        n += at >= lo && at < hi;
-    }
-    return n;
+    int64_t in = axis ? g->w : g->h, from, to;
+    taps_between(g, axis, o, pads ? -g->pad[axis] : 0, pads ? in + g->pad[axis + 2] : in, &from,
+                 &to);
+    return to - from;
 }
 
 static float divisor(const om_pool2d_geom *g, int64_t oh, int64_t ow) {
@@ -59,11 +72,16 @@ static void forward_plane(const pool_run *r, const float *x, float *y) {
     const om_pool2d_geom *g = r->g;
     for (int64_t i = 0; i < g->oh * g->ow; i++)
         y[i] = r->max ? -INFINITY : 0.0f;
-    for (int64_t oh = 0; oh < g->oh; oh++)
-        for (int64_t i = 0; i < g->kh; i++) {
+    int64_t j0, j1, unused;
+    taps_in(g, 1, g->ow - 1, &j0,
+            &unused); // the last output meets the first taps, the first the last
+    taps_in(g, 1, 0, &unused, &j1);
+    for (int64_t oh = 0; oh < g->oh; oh++) {
+        int64_t from, to;
+        taps_in(g, 0, oh, &from, &to);
+        for (int64_t i = from; i < to; i++) {
             int64_t h = oh * g->stride[0] + i * g->dilation[0] - g->pad[0];
-            if (h < 0 || h >= g->h) continue;
-            for (int64_t j = 0; j < g->kw; j++) {
+            for (int64_t j = j0; j < j1; j++) {
                 int64_t lo, hi;
                 valid_outputs(g, 1, j, &lo, &hi);
                 if (hi <= lo) continue;
@@ -72,6 +90,7 @@ static void forward_plane(const pool_run *r, const float *x, float *y) {
                                                                  g->stride[1]);
             }
         }
+    }
     if (r->max) return;
     for (int64_t oh = 0; oh < g->oh; oh++)
         for (int64_t ow = 0; ow < g->ow; ow++)
@@ -80,13 +99,14 @@ static void forward_plane(const pool_run *r, const float *x, float *y) {
 
 /* The first tap equal to the maximum, or the first NaN; -1 when the window has no tap. */
 static int64_t winner(const om_pool2d_geom *g, const float *x, int64_t oh, int64_t ow) {
-    int64_t best = -1;
-    for (int64_t i = 0; i < g->kh; i++)
-        for (int64_t j = 0; j < g->kw; j++) {
+    int64_t best = -1, i0, i1, j0, j1;
+    taps_in(g, 0, oh, &i0, &i1);
+    taps_in(g, 1, ow, &j0, &j1);
+    for (int64_t i = i0; i < i1; i++)
+        for (int64_t j = j0; j < j1; j++) {
             int64_t h = oh * g->stride[0] + i * g->dilation[0] - g->pad[0];
             int64_t w = ow * g->stride[1] + j * g->dilation[1] - g->pad[1];
-            if (h < 0 || h >= g->h || w < 0 || w >= g->w) continue;
-            float v = x[h * g->w + w];
+            float v   = x[h * g->w + w];
             if (v != v) return h * g->w + w;
             if (best < 0 || v > x[best]) best = h * g->w + w;
         }
@@ -109,11 +129,13 @@ static void avg_grad_plane(const pool_run *r, const float *dy, float *dx) {
     for (int64_t oh = 0; oh < g->oh; oh++)
         for (int64_t ow = 0; ow < g->ow; ow++) {
             float v = dy[oh * g->ow + ow] / divisor(g, oh, ow);
-            for (int64_t i = 0; i < g->kh; i++)
-                for (int64_t j = 0; j < g->kw; j++) {
-                    int64_t h = oh * g->stride[0] + i * g->dilation[0] - g->pad[0];
-                    int64_t w = ow * g->stride[1] + j * g->dilation[1] - g->pad[1];
-                    if (h < 0 || h >= g->h || w < 0 || w >= g->w) continue;
+            int64_t i0, i1, j0, j1;
+            taps_in(g, 0, oh, &i0, &i1);
+            taps_in(g, 1, ow, &j0, &j1);
+            for (int64_t i = i0; i < i1; i++)
+                for (int64_t j = j0; j < j1; j++) {
+                    int64_t h        = oh * g->stride[0] + i * g->dilation[0] - g->pad[0];
+                    int64_t w        = ow * g->stride[1] + j * g->dilation[1] - g->pad[1];
                     dx[h * g->w + w] = dx[h * g->w + w] + v;
                 }
         }
@@ -136,7 +158,8 @@ static void pool_chunk(void *arg, int64_t chunk, int worker) {
 
 static void pool_planes(pool_run *r) {
     const om_pool2d_geom *g = r->g;
-    int64_t work            = g->oh * g->ow * g->kh * g->kw + g->h * g->w;
+    int64_t taps[]          = {g->oh, g->ow, omi_min64(g->kh, g->h), omi_min64(g->kw, g->w)};
+    int64_t work            = omi_max64(omi_product_at_most(taps, 4), g->h * g->w);
     r->kern                 = omi_kernels();
     r->planes               = omi_max64(1, 32768 / omi_max64(work, 1));
     omi_parallel(omi_ceil_div(g->planes, r->planes), pool_chunk, r);

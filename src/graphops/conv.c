@@ -175,6 +175,12 @@ static om_status conv_geom(om_nctx *c, window *w, om_conv2d_geom *g) {
         g->pad[i]      = w->pad[i];
         g->pad[i + 2]  = w->pad[i + 2];
     }
+    int64_t rows, columns;
+    if (!omi_conv2d_fits(g, &rows, &columns))
+        return omi_problem(
+            c, OM_ERR_LIMIT,
+            "its windows reach over a padded image of %lld x %lld, more than can be held",
+            (long long)rows, (long long)columns);
     return OM_OK;
 }
 

@@ -145,8 +145,14 @@ static om_tensor *conv_run(om_tensor *x, om_tensor *w, om_tensor *b, const om_co
                      "%s; add padding",
                      OMI_T(x), (long long)a.g.pad[0], (long long)a.g.pad[1], (long long)a.g.pad[2],
                      (long long)a.g.pad[3], OMI_T(w));
-    int64_t shape[4] = {a.g.n, a.g.oc, a.g.oh, a.g.ow};
+    int64_t shape[4] = {a.g.n, a.g.oc, a.g.oh, a.g.ow}, rows, columns;
     if (omi_check_dims(4, shape, &(int64_t){0}) != OM_OK) return NULL;
+    if (!omi_conv2d_fits(&a.g, &rows, &columns))
+        OM_FAIL_NULL(
+            OM_ERR_LIMIT,
+            "%s and %s reach over a padded image of %lld x %lld, more than can be held; use smaller "
+            "padding, stride, dilation or kernel",
+            OMI_T(x), OMI_T(w), (long long)rows, (long long)columns);
     om_tensor *y = omi_new(OM_F32, 4, shape);
     if (!y || !(x = omi_pack(x)) || (b && !(b = omi_pack(b))) || !conv_weight(w, &a)) return NULL;
     int workers = omi_workers();

@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "ops/op.h"
 
@@ -218,6 +219,92 @@ static void no_channels_give_the_bias(void **state) {
     }
 }
 
+static void conv_with_pads_of_2_30_is_refused(void **state) {
+    (void)state;
+    om_tensor *x = om_zeros(OM_F32, OM_DIMS(1, 2, 1, 1)), *w = om_ones(OM_F32, OM_DIMS(1, 2, 2, 2));
+    assert_null(
+        om_conv2d(x, w, NULL,
+                  OM_OPTS(conv2d, .stride = {1 << 30, 1 << 30}, .padding = {1 << 30, 1 << 30},
+                          .dilation = {INT32_MAX, INT32_MAX})));
+    check_error(OM_ERR_LIMIT, "2147483648 x 2147483648", "padding");
+}
+
+static void conv_with_a_kernel_of_2_29_is_refused(void **state) {
+    (void)state;
+    om_set_threads(8);
+    int64_t big  = (int64_t)1 << 29;
+    om_tensor *x = om_zeros(OM_F32, OM_DIMS(1, 0, 1, 1)),
+              *w = om_zeros(OM_F32, OM_DIMS(1, 0, big, big));
+    assert_null(om_conv2d(x, w, NULL, OM_OPTS(conv2d, .padding = {1 << 28, 1 << 28})));
+    assert_int_not_equal(om_catch(NULL), OM_OK);
+    om_set_threads(0);
+}
+
+/* The window of every output is the whole image: its maximum, its mean over what exists. */
+static void pools_look_only_at_what_exists(void **state) {
+    (void)state;
+    om_tensor *x = om_from((float[]){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, OM_F32,
+                           OM_DIMS(1, 1, 4, 4));
+    int64_t k = INT32_MAX, p = INT32_MAX / 2;
+    om_pool2d_opts o = {
+        .struct_size = sizeof o, .stride = {1, 1}, .padding = {p, p}, .exclude_pad = true};
+    om_set_requires_grad(x, true);
+    om_tensor *m = om_max_pool2d(x, k, k, &o), *a = om_avg_pool2d(x, k, k, &o);
+    assert_true(om_bit_equal(m, om_full(16, OM_F32, OM_DIMS(1, 1, 4, 4))));
+    assert_true(om_bit_equal(a, om_full(8.5, OM_F32, OM_DIMS(1, 1, 4, 4))));
+    om_backward(om_sum_all(om_add(m, a)));
+    check_ok();
+    const float *g = om_data(om_grad_of(x));
+    for (int i = 0; i < 16; i++)
+        assert_float_equal(g[i], i == 15 ? 17 : 1, 0);
+}
+
+/* A stride beyond the image leaves most phases without a pixel. */
+static void a_stride_of_100000_costs_what_is_there(void **state) {
+    (void)state;
+    om_tensor *x = om_take(om_ones(OM_F32, OM_DIMS(1, 1, 3, 3))),
+              *w = om_take(om_full(2, OM_F32, OM_DIMS(1, 1, 1, 1)));
+    om_set_requires_grad(x, true);
+    om_set_requires_grad(w, true);
+    om_backward(om_sum_all(om_conv2d(x, w, NULL, OM_OPTS(conv2d, .stride = {100000, 100000}))));
+    check_ok();
+    assert_float_equal(om_item_f32(om_grad_of(w)), 1, 0);
+    assert_float_equal(om_item_f32(om_sum_all(om_grad_of(x))), 2, 0);
+    om_release(x);
+    om_release(w);
+}
+
+/* stride = kernel = k on (4k)^2: each pixel has one tap, so 64 times the pixels cost about 64
+ * times. */
+static void a_gradient_of_patches_is_linear(void **state) {
+    (void)state;
+    clock_t start = clock();
+    for (int64_t k = 8; k <= 64; k *= 2) {
+        om_scope s   = om_scope_begin();
+        om_tensor *x = om_ones(OM_F32, OM_DIMS(1, 1, 4 * k, 4 * k)),
+                  *w = om_full(3, OM_F32, OM_DIMS(1, 1, k, k));
+        om_set_requires_grad(x, true);
+        om_backward(om_sum_all(om_conv2d(x, w, NULL, OM_OPTS(conv2d, .stride = {k, k}))));
+        check_ok();
+        assert_true(om_bit_equal(om_grad_of(x), om_full(3, OM_F32, OM_DIMS(1, 1, 4 * k, 4 * k))));
+        om_scope_end(s);
+    }
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC <
+                2); // 5 seconds for k = 32 alone before
+}
+
+/* Padding cells take part as +0: an infinite weight over padding gives NaN (AR-3). */
+static void padding_cells_take_part(void **state) {
+    (void)state;
+    om_tensor *x = om_ones(OM_F32, OM_DIMS(1, 1, 1, 1));
+    om_tensor *w = om_from((float[]){INFINITY, 2, 3}, OM_F32, OM_DIMS(1, 1, 1, 3));
+    om_tensor *y = om_conv2d(x, w, NULL, OM_OPTS(conv2d, .padding = {0, 1}));
+    assert_true(isnan(om_item_f32(y))); // inf * 0 + 2 * 1 + 3 * 0
+    om_tensor *z = om_conv2d(x, om_from((float[]){INFINITY, 2, 3}, OM_F32, OM_DIMS(1, 1, 3, 1)),
+                             NULL, OM_OPTS(conv2d, .padding = {1, 0}));
+    assert_true(isnan(om_item_f32(z)));
+}
+
 static void options_of_an_older_caller(void **state) {
     (void)state;
     om_scope s   = om_scope_begin();
@@ -234,8 +321,16 @@ static void options_of_an_older_caller(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OM_TEST(random_geometries),          OM_TEST(packed_weights_follow_the_weight),
-        OM_TEST(unread_operands_may_change), OM_TEST(no_channels_give_the_bias),
+        OM_TEST(random_geometries),
+        OM_TEST(packed_weights_follow_the_weight),
+        OM_TEST(unread_operands_may_change),
+        OM_TEST(no_channels_give_the_bias),
+        OM_TEST(conv_with_pads_of_2_30_is_refused),
+        OM_TEST(conv_with_a_kernel_of_2_29_is_refused),
+        OM_TEST(pools_look_only_at_what_exists),
+        OM_TEST(a_stride_of_100000_costs_what_is_there),
+        OM_TEST(a_gradient_of_patches_is_linear),
+        OM_TEST(padding_cells_take_part),
         OM_TEST(options_of_an_older_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
