@@ -151,9 +151,9 @@ static om_status show_text(om_graph *g, om_arith arith, bool nodes, bool weights
     problems p   = {0};
     om_status st = om_graph_check(g, arith, on_problem, &p);
     *n_problems  = p.n;
-    if (st == OM_OK || st == OM_ERR_UNSUPPORTED) {
+    if (st == OM_OK || p.n) {
         if (p.n)
-            printf("cannot be run: %d problems, above\n", p.n);
+            printf("cannot be run: %d problem%s, above\n", p.n, p.n == 1 ? "" : "s");
         else
             printf("can be run in %s arithmetic\n", arith == OM_EXACT ? "Exact" : "Fast");
     }
@@ -212,10 +212,7 @@ static int run(int argc, char **argv) {
     int n        = 0;
     om_status st = cli.json ? show_json(g, arith, &n) : show_text(g, arith, nodes, weights, &n);
     int code     = n ? EXIT_NO : EXIT_YES;
-    if (st != OM_OK && st != OM_ERR_UNSUPPORTED)
-        code = cli_failed(p.operands[0]);
-    else
-        om_catch(NULL); // the problems were listed
+    if (st != OM_OK && !n) code = cli_failed(p.operands[0]); // else the problems were listed
     om_graph_release(g);
     return code;
 }

@@ -234,6 +234,44 @@ case("attention", [n("MatMul", "q kt", "a"), n("Softmax", "a", "p"), n("MatMul",
 case("constant_weights_fold", [n("Transpose", "w", "wt"), n("Mul", "wt h", "w2"), n("MatMul", "x w2", "y")], {"x": f(3, 4)}, ["y"],
      {"w": f(5, 4), "h": np.float32(0.5)})
 
+# what a form of its version says: operands that broadcast, ranks, attributes that became inputs
+for sw, sb in [((8,), (1,)), ((1,), (8,)), ((1, 8), (8,)), ((3, 1), (1, 1)), ((2, 1, 8), (8,)), ((2, 3, 8), (2, 1, 8)), ((1, 1, 8), (1, 1, 8)), ((), ())]:
+    nm = "_".join("x".join(map(str, s)) or "scalar" for s in (sw, sb))
+    case("LayerNormalization_spread_" + nm, [n("LayerNormalization", "x w b", "y")], {"x": f(2, 3, 8), "w": f(*sw), "b": f(*sb)}, ["y"])
+case("LayerNormalization_spread_axis1", [n("LayerNormalization", "x w b", "y", axis=1)], {"x": f(2, 3, 4)}, ["y"], {"w": f(4), "b": f(3, 1)})
+case("LayerNormalization_spread_no_bias", [n("LayerNormalization", "x w", "y")], {"x": f(2, 3, 4)}, ["y"], {"w": f(3, 4)})
+for opset in (7, 9, 15):
+    for sh in ((5,), (4, 1), (3, 2)):
+        c = sh[1] if len(sh) > 1 else 1
+        case(f"BatchNormalization_rank{len(sh)}_{c}_opset{opset}", [n("BatchNormalization", "x s b m v", "y", epsilon=0.5)], {"x": f(*sh)}, ["y"],
+             {"s": f(c), "b": f(c), "m": f(c), "v": f(c, lo=0.5)}, opset=opset)
+for op in ("ReduceMax", "ReduceMin"):
+    case(op + "_bool", [n(op, "x a", "y", keepdims=0)], {"x": np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1]], bool)}, ["y"], {"a": i64(1)})
+    case(op + "_bool_all", [n(op, "x", "y")], {"x": np.array([[1, 0], [0, 0]], bool)}, ["y"])
+    for opset in range(11, 18):
+        case(f"{op}_attribute_opset{opset}", [n(op, "x", "y", axes=[-1], keepdims=0)], {"x": f(2, 3)}, ["y"], opset=opset)
+for op in ("ArgMax", "ArgMin"):
+    for axis, keep in ((0, 1), (1, 0), (-1, 1)):
+        for t in (np.float32, np.int64):
+            case(f"{op}_last_{axis}_{np.dtype(t)}".replace("-", "m"), [n(op, "x", "y", axis=axis, keepdims=keep, select_last_index=1)],
+                 {"x": np.array([[[1, 3, 3], [0, 3, 0]], [[2, 2, 2], [0, 3, 0]]], t)}, ["y"])
+    case(op + "_opset11", [n(op, "x", "y", axis=1)], {"x": np.array([[1, 3, 3], [0, 0, 2]], np.float32)}, ["y"], opset=11)
+case("Clip_attributes_default", [n("Clip", "x", "y")], {"x": np.array([np.inf, -np.inf, 1, -3e38], np.float32)}, ["y"], opset=6)
+case("Clip_attributes_one", [n("Clip", "x", "y", min=1.0)], {"x": np.array([np.inf, -np.inf, 1, 2], np.float32)}, ["y"], opset=10)
+case("Split_parts_5_3", [n("Split", "x", "a b c", num_outputs=3)], {"x": f(5)}, ["a", "b", "c"], opset=18)
+case("Split_operand_opset13", [n("Split", "x s", "a b", axis=-1)], {"x": f(2, 5)}, ["a", "b"], {"s": i64(4, 1)}, opset=13)
+case("TopK_opset1", [n("TopK", "x", "v i", k=2, axis=0)], {"x": f(4, 2)}, ["v", "i"], opset=9)
+case("TopK_opset10", [n("TopK", "x k", "v i")], {"x": f(2, 4)}, ["v", "i"], {"k": i64(3)}, opset=10)
+for opset in (7, 10, 12):
+    case(f"Dropout_opset{opset}", [n("Dropout", "x", "y m")], {"x": X23}, ["y", "m"], opset=opset)
+for opset in (7, 10, 19):
+    case(f"AveragePool_opset{opset}", [n("AveragePool", "x", "y", kernel_shape=[2, 2], count_include_pad=1, pads=[1, 0, 0, 1])], {"x": f(1, 2, 5, 5)}, ["y"], opset=opset)
+for opset in (7, 8, 10):
+    case(f"MaxPool_opset{opset}", [n("MaxPool", "x", "y", kernel_shape=[2, 2], pads=[1, 0, 0, 1])], {"x": f(1, 2, 5, 5)}, ["y"], opset=opset)
+case("Shape_opset14", [n("Shape", "x", "y")], {"x": f(2, 0, 4)}, ["y"], opset=14)
+case("Reshape_opset5", [n("Reshape", "x s", "y")], {"x": f(2, 6)}, ["y"], {"s": i64(0, -1, 2)}, opset=5)
+case("Softmax_opset12_axis0", [n("Softmax", "x", "y", axis=0)], {"x": f(2, 3)}, ["y"], opset=12)
+
 
 def text(a):
     out = []

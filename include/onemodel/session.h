@@ -47,8 +47,12 @@ OM_API om_session *om_session_new(om_graph *g, const om_session_opts *opts);
 OM_API om_session *om_session_load(const char *path, const om_session_opts *opts);
 /* Waits for runs in other threads to end. NULL is fine. */
 OM_API void om_session_free(om_session *s);
-/* All problems of an OM_ERR_UNSUPPORTED creation, one a line, in full: calls write for the text.
- * The command `onemodel inspect` uses it. OM_OK and no text when g can be run. */
+/* Everything that keeps g from running, in full: write is called once a line. Nodes without a
+ * kernel, attributes and types that a node does not define, and, where all inputs declare their
+ * sizes, sizes that contradict each other. OM_OK and no text when there is nothing;
+ * OM_ERR_UNSUPPORTED when something listed has no kernel here; OM_ERR_MALFORMED (or _VALUE, _LIMIT)
+ * when the graph itself is wrong. None of these stays pending: they were listed. The command
+ * `onemodel inspect` uses it. */
 OM_API om_status om_graph_check(om_graph *g, om_arith arith, om_write_fn write, void *ctx);
 
 OM_API int om_session_n_inputs(const om_session *s);

@@ -225,8 +225,11 @@ bool omi_graph_add_opset(om_graph *g, const char *domain, int64_t version) {
     for (uint32_t i = 0; i < g->n_opsets; i++)
         if (strcmp(g->opsets[i].domain, domain) == 0) {
             char safe[160];
-            omi_fail(OM_ERR_MALFORMED, "the operator set of domain '%s' is imported twice",
-                     omi_escape_buf(safe, sizeof safe, domain, strlen(domain)));
+            if (g->opsets[i].version == version) return true; // "" and "ai.onnx" are one
+            omi_fail(OM_ERR_MALFORMED,
+                     "the operator set of domain '%s' is imported twice, as %lld and %lld",
+                     omi_escape_buf(safe, sizeof safe, domain, strlen(domain)),
+                     (long long)g->opsets[i].version, (long long)version);
             return false;
         }
     if (g->n_opsets == MOST_OPSETS) {

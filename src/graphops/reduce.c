@@ -58,12 +58,17 @@ typedef struct reduce_args {
     om_ref x, y;
     uint32_t mask;
     om_reduce_kind k;
+    bool none; /* bools of an empty axis: what is neutral */
 } reduce_args;
 
 static om_status run_reduce(const om_step *s, const om_exec *e) {
     const reduce_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
-    omi_reduce(p->k, &x, p->mask, &y);
+    uint8_t neutral = p->k == OM_R_MIN;
+    if (p->none)
+        omi_fill(&y, &neutral);
+    else
+        omi_reduce(p->k, &x, p->mask, &y);
     return OM_OK;
 }
 
@@ -74,6 +79,10 @@ om_step *omi_sel_reduce(om_nctx *c) {
     a->x = omi_ref(c->in[0]);
     a->y = omi_ref(c->out[0]);
     a->k = (om_reduce_kind)c->def->arg;
+    if (c->in[0]->dtype == OM_BOOL) { // any and all: the extremes of 0 and 1
+        a->x.v.dtype = a->y.v.dtype = OM_U8;
+        a->none                     = c->in[0]->numel == 0;
+    }
     // Only noop_with_empty_axes leaves no axis of a ranked input: the node is then an identity (or
     // the square alone). A sum of one element is not one: it turns -0 into +0 (AR-4.1).
     if (!a->mask && c->in[0]->rank > 0 && a->k != OM_R_SUM_SQUARE) return omi_step_view(c, 0);

@@ -59,14 +59,15 @@ static om_status check_given(om_nctx *c, const split_cut *k, int axis) {
     return OM_OK;
 }
 
-/* Where equal pieces leave another than the last short there is no such split: 5 into 4 would be 2,
- * 2, 1 and nothing. */
+/* Pieces are equal but for a shorter last one, which is not empty: 5 into 4 would be 2, 2, 1 and
+ * nothing, so there is no such split. */
 static om_status check_even(om_nctx *c, const split_cut *k, bool uneven, int axis) {
     int64_t parts = c->n_out;
-    if (!uneven && k->n % parts)
+    if (k->n % parts == 0) return OM_OK;
+    if (!uneven)
         return omi_problem(c, OM_ERR_SHAPE, "axis %d of %lld does not split into %lld equal parts",
                            axis, (long long)k->n, (long long)parts);
-    if (k->n - k->chunk * (parts - 1) < 0)
+    if (k->n - k->chunk * (parts - 1) < 1)
         return omi_problem(c, OM_ERR_SHAPE,
                            "axis %d of %lld does not split into %lld parts, of which only the last "
                            "may be shorter",

@@ -39,6 +39,8 @@
     { OM_OPERAND_OPTIONAL, 0, true, OM_TY_##types }
 #define SAME                                                                                       \
     { OM_OPERAND_ONE, 'T', false, 0 }
+#define SAME_OPT                                                                                   \
+    { OM_OPERAND_OPTIONAL, 'T', false, 0 }
 #define SAME_MANY                                                                                  \
     { OM_OPERAND_MANY, 'T', false, 0 }
 #define PARSED                                                                                     \

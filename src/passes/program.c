@@ -28,8 +28,8 @@ static void note(om_problems *p, om_status s, const char *who, const char *brief
     omi_str_printf(&p->brief, "%s%s", p->n > 1 ? ", " : "", brief);
 }
 
-static void note_node(om_problems *p, const om_graph *g, uint32_t node, om_status s,
-                      const char *what) {
+void omi_problems_note(om_problems *p, const om_graph *g, uint32_t node, om_status s,
+                       const char *what) {
     char who[256];
     omi_node_text(g, node, who, sizeof who);
     note(p, s, who, who, what);
@@ -115,7 +115,8 @@ static om_status read_constant(om_program *p, uint32_t node, om_problems *pr) {
     const om_attr *a  = n->n_attr == 1 ? &n->attrs[0] : NULL;
     om_status s       = OM_ERR_UNSUPPORTED;
     if (n->n_in || n->n_out != 1 || n->out[0] == OM_NO_VALUE || !a) {
-        note_node(pr, p->graph, node, OM_ERR_MALFORMED, "it needs one output and one value");
+        omi_problems_note(pr, p->graph, node, OM_ERR_MALFORMED,
+                          "it needs one output and one value");
         return OM_OK;
     }
     om_pval *v = &p->values[n->out[0]];
@@ -132,7 +133,7 @@ static om_status read_constant(om_program *p, uint32_t node, om_problems *pr) {
     else
         what = "this form of constant is not read";
     if (s == OM_ERR_NOMEM) return s;
-    if (s != OM_OK) note_node(pr, p->graph, node, s, what);
+    if (s != OM_OK) omi_problems_note(pr, p->graph, node, s, what);
     return OM_OK;
 }
 
@@ -266,7 +267,7 @@ static void parse_node(om_program *p, om_pnode *n, om_pval **slots, om_problems 
         return; // raised: memory
     n->form     = c.form;
     om_status s = c.status == OM_ERR_SHAPE ? OM_ERR_MALFORMED : c.status; // the file is at fault
-    if (s != OM_OK) note_node(pr, p->graph, n->index, s, c.message);
+    if (s != OM_OK) omi_problems_note(pr, p->graph, n->index, s, c.message);
 }
 
 static om_status set_nodes(om_program *p, om_problems *pr) {

@@ -48,11 +48,17 @@ typedef struct om_problems {
     om_status status;
 } om_problems;
 void omi_problems_free(om_problems *p);
+void omi_problems_note(om_problems *p, const om_graph *g, uint32_t node, om_status s,
+                       const char *what);
 
 /* NULL and raised when memory is out; NULL with p->n > 0 when g cannot be run. */
 om_program *omi_program_new(om_graph *g, om_arith arith, om_problems *p);
 om_program *omi_program_retain(om_program *p);
 void omi_program_release(om_program *p);
+
+/* Adds what inference finds where all inputs declare their sizes. Fails only for lack of memory and
+ * when cancelled. */
+om_status omi_program_check_sizes(const om_program *p, om_problems *pr);
 
 /* A context for node n over a table of values (p->values or a plan's); slots holds max_io pointers.
  */

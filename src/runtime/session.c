@@ -68,14 +68,40 @@ static om_program *new_program(om_graph *g, om_arith arith) {
     return r;
 }
 
+/* A fault that stopped the making of a program is a problem of the graph like the others. */
+static om_status list_raised(om_problems *p) {
+    om_error e;
+    if (!omi_failed()) return OM_OK;
+    om_status s = om_pending();
+    if (s == OM_ERR_NOMEM || s == OM_ERR_CANCELLED || s == OM_ERR_INTERNAL) return s;
+    om_catch(&e);
+    if (p->status == OM_OK) p->status = s;
+    p->n++;
+    omi_str_printf(&p->text, "%s\n", e.message);
+    return OM_OK;
+}
+
+/* One line a call. */
+static void write_lines(const om_str *text, om_write_fn write, void *ctx) {
+    for (size_t at = 0; at < text->n;) {
+        size_t n = strcspn(text->v + at, "\n") + 1;
+        if (write(ctx, text->v + at, n) != 0) return;
+        at += n;
+    }
+}
+
 om_status om_graph_check(om_graph *g, om_arith arith, om_write_fn write, void *ctx) {
     OMI_ENTER("om_graph_check");
     if (omi_failed()) return om_pending();
     if (!g || !write) return omi_fail(OM_ERR_ARG, "the graph or the function is NULL");
     om_problems p = {0};
     om_program *r = omi_program_new(g, arith, &p);
-    om_status s   = r ? OM_OK : omi_failed() ? om_pending() : OM_ERR_UNSUPPORTED;
-    if (!omi_failed() && p.text.n) write(ctx, p.text.v, p.text.n);
+    om_status s   = r ? omi_program_check_sizes(r, &p) : list_raised(&p);
+    if (p.text.failed) s = om_pending();
+    if (s == OM_OK) {
+        write_lines(&p.text, write, ctx);
+        s = p.status;
+    }
     omi_program_release(r);
     omi_problems_free(&p);
     return s;
