@@ -25,6 +25,8 @@ typedef struct arg_job {
             type v = x[i * stride], b = x[best * stride];                                          \
             if (v != v) return i;                                                                  \
             if (max ? v > b : v < b) best = i;                                                     \
+            if ((i & 0xfffff) == 0xfffff && omi_cut_short())                                       \
+                break; /* an expanded axis can be endless */                                       \
         }                                                                                          \
         return best;                                                                               \
     }
@@ -70,6 +72,7 @@ static void arg_range(void *arg, int64_t begin, int64_t end, int worker) {
     omi_pos p;
     omi_walk_seek(&j->w, begin, &p);
     for (int64_t i = begin; i < end; i++) {
+        if (i % 64 == 0 && omi_cut_short()) return;
         j->y[i] = arg_line(j, p.off[0]);
         omi_walk_advance(&j->w, &p, 1);
     }

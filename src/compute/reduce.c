@@ -167,7 +167,7 @@ static void int_output(const red_job *j, int64_t base, int64_t i) {
     int64_t best = int_bound(j->dtype, j->kind == OM_R_MIN), v;
     omi_pos p;
     if (j->n > 0) omi_walk_seek(&j->red, 0, &p);
-    for (int64_t at = 0; at < j->n; at += 512) {
+    for (int64_t at = 0; at < j->n && !omi_cut_short(); at += 512) {
         int64_t n     = omi_min64(512, j->n - at);
         const void *x = red_piece(j, base, &p, n, buf);
         for (int64_t k = 0; k < n; k++) {
@@ -198,7 +198,7 @@ static double red_output(const red_job *j, int64_t base) {
     if (sum && j->red.rank == 1 && j->red.stride[0][0] == 1)
         return red_float(j, j->n, j->x + base * j->es);
     omi_walk_seek(&j->red, 0, &p);
-    for (int64_t i = 0; i < j->n; i += OM_SUM_BLOCK) {
+    for (int64_t i = 0; i < j->n && !omi_cut_short(); i += OM_SUM_BLOCK) {
         int64_t n     = omi_min64(OM_SUM_BLOCK, j->n - i);
         const void *x = red_piece(j, base, &p, n, buf);
         total         = red_join(j->kind, total, red_float(j, n, x));

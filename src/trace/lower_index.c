@@ -44,7 +44,7 @@ static om_status lower_slice(om_lowering *lw, const om_call *call, om_tvalue *co
     const om_slice_res *res = call->res;
     om_tvalue *x            = in[0];
     om_xshape s             = omi_lw_shape_of(x);
-    int64_t end             = raw->end;
+    int64_t start = raw->start, end = raw->end, step = raw->step;
     const om_extent *e      = &x->e[res->axis];
     bool symbolic           = !omi_ext_is_static(e);
     bool reversed = raw->step == -1 && raw->start == -1 && raw->end == OM_END; // the whole axis
@@ -57,10 +57,12 @@ static om_status lower_slice(om_lowering *lw, const om_call *call, om_tvalue *co
         return omi_lw_done();
     }
     if (!symbolic) s.e[res->axis] = omi_ext_static(res->count);
-    if (end == OM_END && raw->step < 0) end = INT64_MIN; // ONNX's open end backwards
+    if (end == OM_END && step < 0) end = INT64_MIN; // ONNX's open end backwards
+    // Backwards from before the first element is nothing for NumPy, and the first element for ONNX.
+    if (!symbolic && res->count == 0) start = end = 0, step = 1;
     out[0] = omi_lw_op(lw, "Slice",
-                       OMI_INS(x, omi_lw_list(lw, 1, &raw->start), omi_lw_list(lw, 1, &end),
-                               omi_lw_list(lw, 1, &raw->axis), omi_lw_list(lw, 1, &raw->step)),
+                       OMI_INS(x, omi_lw_list(lw, 1, &start), omi_lw_list(lw, 1, &end),
+                               omi_lw_list(lw, 1, &raw->axis), omi_lw_list(lw, 1, &step)),
                        (om_dtype)x->dtype, &s);
     return omi_lw_done();
 }

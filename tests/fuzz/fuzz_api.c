@@ -297,6 +297,22 @@ static void start(play *p, bool leaves) {
     }
 }
 
+static int print(void *ctx, const char *text, size_t n) {
+    (void)ctx;
+    return fwrite(text, 1, n, stderr) != n;
+}
+
+/* What differed, for --one. */
+static void explain(om_graph *g, om_tensor *x, om_tensor *eager, om_tensor *session) {
+    om_tensor *const three[3] = {x, eager, session};
+    om_graph_dump(g, print, NULL);
+    for (int i = 0; i < 3; i++) {
+        char *text = om_text_of(three[i]);
+        if (text) fprintf(stderr, "%s %s\n", i == 0 ? "input" : i == 1 ? "eager" : "session", text);
+        if (text) om_bytes_free(text, strlen(text) + 1);
+    }
+}
+
 /* The session of what was traced, beside the eager output. */
 static bool same_as_session(uint64_t seed, om_graph *g, om_tensor *x, om_tensor *y) {
     om_session *s = om_session_new(g, NULL);
@@ -310,6 +326,7 @@ static bool same_as_session(uint64_t seed, om_graph *g, om_tensor *x, om_tensor 
         om_catch(&e);
         fprintf(stderr, "%llu: session differs from the eager run: %s\n", (unsigned long long)seed,
                 e.message);
+        explain(g, x, y, z);
     }
     om_catch(NULL);
     om_session_free(s);
