@@ -9,7 +9,7 @@
 #include "compute/map.h"
 #include "kernels/table.h"
 
-#define WORDS 1024 /* words made at once; a multiple of 4 */
+#define WORDS 512 /* words made at once; a multiple of 4 */
 
 typedef struct drop_arg {
     uint64_t seed, stream, block, threshold;

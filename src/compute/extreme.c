@@ -17,12 +17,15 @@ typedef struct arg_job {
     int64_t *y;
 } arg_job;
 
+#define LONG_LINE (1 << 20) /* elements between two looks at the cancel flag */
+
 /* First NaN, else the first of the best; x != x is never true for integers. */
 #define ARG_LINE(name, type)                                                                       \
     static int64_t name(const type *x, int64_t n, int64_t stride, bool max) {                      \
         int64_t best = 0;                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
             type v = x[i * stride], b = x[best * stride];                                          \
+            if (i % LONG_LINE == 0 && i && omi_cut_short()) return best;                           \
             if (v != v) return i;                                                                  \
             if (max ? v > b : v < b) best = i;                                                     \
             if ((i & 0xfffff) == 0xfffff && omi_cut_short())                                       \
@@ -117,7 +120,8 @@ typedef struct share_job {
             omi_pos p;                                                                             \
             omi_walk_seek(w, 0, &p);                                                               \
             for (int64_t i = 0, n; i < w->numel; i += n) {                                         \
-                n              = omi_walk_run(w, &p, w->numel - i);                                \
+                n = omi_walk_run(w, &p, omi_min64(w->numel - i, LONG_LINE));                       \
+                if (i && n == LONG_LINE && omi_cut_short()) return;                                \
                 const type *xs = x + p.off[0];                                                     \
                 type *ds       = dx + p.off[1];                                                    \
                 for (int64_t k = 0; k < n; k++) {                                                  \

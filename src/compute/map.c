@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define BLOCK   512
-#define MIN_ROW 32 /* shorter rows are cheaper to gather than to call for */
+#define BLOCK   1024 /* bytes of an operand that are gathered at once */
+#define MIN_ROW 32   /* shorter rows are cheaper to gather than to call for */
 
 typedef struct map_job {
     const omi_map *m;
@@ -60,17 +60,19 @@ static void gather_run(int64_t es, int64_t n, void *dst, const void *src, int64_
 
 static void map_blocks(const map_job *j, int64_t begin, int64_t end) {
     const omi_walk *w = &j->w;
-    uint64_t buf[OMI_MAP_IN][BLOCK];
+    uint64_t buf[OMI_MAP_IN][BLOCK / 8];
+    int64_t most = BLOCK;
     const void *in[OMI_MAP_IN];
     int step[OMI_MAP_IN];
     omi_pos p;
     for (int k = 0; k < w->n_ops; k++) {
         in[k]   = buf[k];
         step[k] = 1;
+        most    = omi_min64(most, BLOCK / j->es[k]);
     }
     omi_walk_seek(w, begin, &p);
     while (begin < end) {
-        int64_t n = omi_min64(BLOCK, end - begin);
+        int64_t n = omi_min64(most, end - begin);
         for (int64_t at = 0; at < n;) {
             int64_t run = omi_walk_run(w, &p, n - at);
             for (int k = 0; k < w->n_ops; k++)

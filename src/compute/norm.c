@@ -2,7 +2,7 @@
  * norm.c -- LayerNormalization over rows and its gradients (AR-4.3, AR-11.2).
  *
  * dx is row by row. dw and db are sums over rows, so they go down columns in tiles, a block of
- * 4,096 rows at a time; the rows' statistics of that block are kept on the stack, and computed
+ * 4,096 rows at a time; the rows' statistics of that block are kept in the workspace, and computed
  * again only for rows of more than a thousand elements.
  */
 #include "compute/norm.h"
@@ -12,6 +12,8 @@
 #include "compute/lanes.h"
 #include "compute/walk.h"
 #include "kernels/table.h"
+
+#define LONG_ROW (1 << 20) /* elements of a row between two looks at the cancel flag */
 
 typedef struct row_stats {
     double mean, rs;
@@ -31,7 +33,12 @@ static void layernorm_rows(void *arg, int64_t begin, int64_t end, int worker) {
     for (int64_t r = begin; r < end; r++) {
         const float *x = a->x + r * a->n;
         row_stats s    = stats_of(k, a->n, x, a->eps);
-        k->normalize_f32(a->n, x, s.mean, s.rs, a->w, a->b, 1, a->y + r * a->n);
+        for (int64_t c = 0; c < a->n; c += LONG_ROW) { // one piece nearly always
+            if (a->n > LONG_ROW && omi_cut_short()) return;
+            k->normalize_f32(omi_min64(LONG_ROW, a->n - c), x + c, s.mean, s.rs,
+                             a->w ? a->w + c : NULL, a->b ? a->b + c : NULL, 1,
+                             a->y + r * a->n + c);
+        }
     }
 }
 
@@ -50,9 +57,21 @@ typedef struct ln_job {
     int64_t r0, rows; /* the block of rows */
     int64_t c0;       /* first column of the totals */
     bool dx;
-    double mean[OM_SUM_BLOCK], rs[OM_SUM_BLOCK];
-    double tw[WIDE], tb[WIDE];
+    double *mean, *rs; /* [rows of a block] */
+    double *tw, *tb;   /* [WIDE] */
+    double *lanes;     /* per worker: two of [OM_SUM_LANES][OM_COL_TILE] */
 } ln_job;
+
+#define LANE_DOUBLES (2 * OM_SUM_LANES * OM_COL_TILE)
+
+static int64_t block_rows(const om_layernorm_grad_args *a) {
+    return omi_min64(a->rows, OM_SUM_BLOCK);
+}
+
+size_t omi_layernorm_grad_workspace(const om_layernorm_grad_args *a, int workers) {
+    return (size_t)(2 * block_rows(a) + 2 * WIDE + LANE_DOUBLES * (int64_t)workers) *
+           sizeof(double);
+}
 
 static void ln_grad_rows(void *arg, int64_t begin, int64_t end, int worker) {
     (void)worker;
@@ -75,11 +94,11 @@ static void ln_grad_rows(void *arg, int64_t begin, int64_t end, int worker) {
 
 /* Units are tiles of columns from c0 on. */
 static void ln_grad_cols(void *arg, int64_t begin, int64_t end, int worker) {
-    (void)worker;
     ln_job *j                       = arg;
     const om_layernorm_grad_args *a = j->a;
+    double *aw = j->lanes + LANE_DOUBLES * (int64_t)worker, *ab = aw + LANE_DOUBLES / 2;
+    memset(aw, 0, LANE_DOUBLES * sizeof *aw);
     for (int64_t u = begin; u < end; u++) {
-        double aw[OM_SUM_LANES * OM_COL_TILE] = {0}, ab[OM_SUM_LANES * OM_COL_TILE] = {0};
         int64_t c = j->c0 + u * OM_COL_TILE, cols = omi_min64(OM_COL_TILE, a->n - c);
         int64_t at = j->r0 * a->n + c;
         omi_kernels()->norm_grad_cols_f32(j->rows, cols, a->x + at, a->g + at, a->n, j->mean, j->rs,
@@ -97,16 +116,18 @@ static void ln_block(ln_job *j, int64_t cols) {
                   omi_max64(1, OMI_GRAIN / (2 * OM_COL_TILE * j->rows)), ln_grad_cols, j);
 }
 
-void omi_layernorm_grad(const om_layernorm_grad_args *a) {
-    ln_job j;
+void omi_layernorm_grad(const om_layernorm_grad_args *a, void *ws) {
+    ln_job j  = {.a = a, .mean = ws};
     bool sums = a->dw || a->db;
-    j.a       = a;
+    j.rs      = j.mean + block_rows(a);
+    j.tw      = j.rs + block_rows(a);
+    j.tb      = j.tw + WIDE;
+    j.lanes   = j.tb + WIDE;
     for (int64_t c0 = 0; c0 < (sums ? a->n : 1); c0 += WIDE) {
         int64_t cols = sums ? omi_min64(WIDE, a->n - c0) : 0;
         j.c0         = c0;
         j.dx         = a->dx && c0 == 0;
-        memset(j.tw, 0, sizeof j.tw);
-        memset(j.tb, 0, sizeof j.tb);
+        memset(j.tw, 0, 2 * WIDE * sizeof *j.tw);
         for (j.r0 = 0; j.r0 < a->rows && a->n > 0; j.r0 += OM_SUM_BLOCK) {
             j.rows = omi_min64(OM_SUM_BLOCK, a->rows - j.r0);
             ln_block(&j, cols);

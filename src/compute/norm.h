@@ -23,7 +23,9 @@ typedef struct om_layernorm_grad_args {
     float eps;
     float *dx, *dw, *db;
 } om_layernorm_grad_args;
-void omi_layernorm_grad(const om_layernorm_grad_args *a);
+size_t omi_layernorm_grad_workspace(const om_layernorm_grad_args *a, int workers);
+/* ws: 64-byte aligned, for omi_workers() workers. */
+void omi_layernorm_grad(const om_layernorm_grad_args *a, void *ws);
 
 /* x, y: [n, c, inner] contiguous. s, t: [c], from omi_batchnorm_fold. y = x*s + t, two roundings.
  */

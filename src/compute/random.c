@@ -9,7 +9,7 @@
 #include "compute/walk.h"
 #include "kernels/table.h"
 
-#define WORDS 1024 /* words made at once; a multiple of 4 */
+#define WORDS 256 /* words made at once; a multiple of 4 */
 
 typedef struct draw_job {
     om_draw d;

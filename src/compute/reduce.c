@@ -16,8 +16,10 @@
 #include "compute/walk.h"
 #include "kernels/table.h"
 
-#define SLOTS        256       /* block totals kept at once */
-#define BLOCKS_AHEAD 16        /* blocks in one chunk of a split sum */
+#define PIECE        256                 /* elements gathered at once: 2 KiB of stack */
+#define ASK          (64 * OM_SUM_BLOCK) /* elements between two looks at the cancel flag */
+#define SLOTS        256                 /* block totals kept at once */
+#define BLOCKS_AHEAD 16                  /* blocks in one chunk of a split sum */
 #define BIG          (1 << 17) /* elements from which one output is worth several threads */
 
 typedef struct red_job {
@@ -61,22 +63,6 @@ static const void *red_piece(const red_job *j, int64_t base, omi_pos *p, int64_t
     return buf;
 }
 
-/* Lanes and tree of AR-4.1 with * for + and 1 for 0. */
-#define PROD_BLOCK(name, type)                                                                     \
-    static double name(int64_t n, const type *x) {                                                 \
-        double s[OM_SUM_LANES];                                                                    \
-        for (int l = 0; l < OM_SUM_LANES; l++)                                                     \
-            s[l] = 1.0;                                                                            \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            s[i % OM_SUM_LANES] *= (double)x[i];                                                   \
-        for (int h = OM_SUM_LANES / 2; h; h /= 2)                                                  \
-            for (int l = 0; l < h; l++)                                                            \
-                s[l] = s[l] * s[l + h];                                                            \
-        return s[0];                                                                               \
-    }
-PROD_BLOCK(prod_block_f32, float)
-PROD_BLOCK(prod_block_f64, double)
-
 static double extreme_f64(int64_t n, const double *x, bool max) {
     double m = x[0];
     for (int64_t i = 0; i < n; i++)
@@ -84,8 +70,29 @@ static double extreme_f64(int64_t n, const double *x, bool max) {
     return m;
 }
 
-/* The total of one block, or for sums of several in order. */
-static double red_float(const red_job *j, int64_t n, const void *x) {
+/* Adds (for OM_R_PROD multiplies) a piece of a block into its lanes. */
+static void red_lanes(const red_job *j, int64_t n, const void *x, int64_t lane, double *acc) {
+    const om_kernels *k = omi_kernels();
+    bool f64            = j->dtype == OM_F64;
+    if (j->kind == OM_R_PROD)
+        for (int64_t i = 0; i < n; i++)
+            acc[(lane + i) % OM_SUM_LANES] *=
+                f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+    else if (j->kind == OM_R_SUM_SQUARE)
+        f64 ? k->lanes_sum_square_f64(n, x, lane, acc) : k->lanes_sum_square_f32(n, x, lane, acc);
+    else
+        f64 ? k->lanes_sum_f64(n, x, lane, acc) : k->lanes_sum_f32(n, x, lane, acc);
+}
+static double red_tree(const red_job *j, double *acc) {
+    if (j->kind != OM_R_PROD) return omi_lanes_total(acc);
+    for (int h = OM_SUM_LANES / 2; h; h /= 2)
+        for (int l = 0; l < h; l++)
+            acc[l] = acc[l] * acc[l + h];
+    return acc[0];
+}
+
+/* The total of a run, of any length for sums; extremes need n > 0. */
+static double red_run(const red_job *j, int64_t n, const void *x) {
     const om_kernels *k = omi_kernels();
     bool f64            = j->dtype == OM_F64;
     switch (j->kind) {
@@ -94,8 +101,6 @@ static double red_float(const red_job *j, int64_t n, const void *x) {
         return f64 ? k->sum_f64(n, x) : k->sum_f32(n, x);
     case OM_R_SUM_SQUARE:
         return f64 ? k->sum_square_f64(n, x) : k->sum_square_f32(n, x);
-    case OM_R_PROD:
-        return f64 ? prod_block_f64(n, x) : prod_block_f32(n, x);
     case OM_R_MAX:
         return f64 ? extreme_f64(n, x, true) : (double)k->row_max_f32(n, x);
     default:
@@ -163,12 +168,13 @@ static int64_t int_bound(om_dtype t, bool greatest) {
 }
 
 static void int_output(const red_job *j, int64_t base, int64_t i) {
-    uint64_t buf[512], acc = j->kind == OM_R_PROD ? 1 : 0;
+    uint64_t buf[PIECE], acc = j->kind == OM_R_PROD ? 1 : 0;
     int64_t best = int_bound(j->dtype, j->kind == OM_R_MIN), v;
     omi_pos p;
     if (j->n > 0) omi_walk_seek(&j->red, 0, &p);
-    for (int64_t at = 0; at < j->n && !omi_cut_short(); at += 512) {
-        int64_t n     = omi_min64(512, j->n - at);
+    for (int64_t at = 0; at < j->n; at += PIECE) {
+        int64_t n = omi_min64(PIECE, j->n - at);
+        if (at % ASK == 0 && omi_cut_short()) break;
         const void *x = red_piece(j, base, &p, n, buf);
         for (int64_t k = 0; k < n; k++) {
             v    = int_at(j->dtype, x, k);
@@ -190,18 +196,40 @@ static void int_output(const red_job *j, int64_t base, int64_t i) {
 
 /* ---- one output at a time ------------------------------------------------------------------- */
 
+static bool red_is_sum(const red_job *j) {
+    return j->kind == OM_R_SUM || j->kind == OM_R_MEAN || j->kind == OM_R_SUM_SQUARE;
+}
+
+/* The total of n <= OM_SUM_BLOCK elements from p on, a piece at a time. Moves p on. */
+static double red_block(const red_job *j, int64_t base, omi_pos *p, int64_t n) {
+    double buf[PIECE], acc[OM_SUM_LANES];
+    bool extreme = j->kind == OM_R_MAX || j->kind == OM_R_MIN;
+    double best  = red_start(j->kind);
+    for (int l = 0; l < OM_SUM_LANES; l++)
+        acc[l] = j->kind == OM_R_PROD ? 1.0 : 0.0;
+    if (red_is_sum(j) && j->red.stride[0][0] == 1 && omi_walk_run(&j->red, p, n) == n)
+        return red_run(j, n, red_piece(j, base, p, n, buf));
+    for (int64_t i = 0; i < n; i += PIECE) {
+        int64_t m     = omi_min64(PIECE, n - i);
+        const void *x = red_piece(j, base, p, m, buf);
+        if (extreme)
+            best = red_join(j->kind, best, red_run(j, m, x));
+        else
+            red_lanes(j, m, x, i, acc);
+    }
+    return extreme ? best : red_tree(j, acc);
+}
+
 static double red_output(const red_job *j, int64_t base) {
-    double buf[OM_SUM_BLOCK], total = red_start(j->kind);
+    double total = red_start(j->kind);
     omi_pos p;
-    bool sum = j->kind == OM_R_SUM || j->kind == OM_R_MEAN || j->kind == OM_R_SUM_SQUARE;
     if (j->n == 0) return total;
-    if (sum && j->red.rank == 1 && j->red.stride[0][0] == 1)
-        return red_float(j, j->n, j->x + base * j->es);
+    if (red_is_sum(j) && j->red.rank == 1 && j->red.stride[0][0] == 1)
+        return red_run(j, j->n, j->x + base * j->es);
     omi_walk_seek(&j->red, 0, &p);
-    for (int64_t i = 0; i < j->n && !omi_cut_short(); i += OM_SUM_BLOCK) {
-        int64_t n     = omi_min64(OM_SUM_BLOCK, j->n - i);
-        const void *x = red_piece(j, base, &p, n, buf);
-        total         = red_join(j->kind, total, red_float(j, n, x));
+    for (int64_t i = 0; i < j->n; i += OM_SUM_BLOCK) {
+        if (i % ASK == 0 && omi_cut_short()) break;
+        total = red_join(j->kind, total, red_block(j, base, &p, omi_min64(OM_SUM_BLOCK, j->n - i)));
     }
     return total;
 }
@@ -232,14 +260,11 @@ typedef struct slot_job {
 static void slot_chunk(void *arg, int64_t begin, int64_t end, int worker) {
     (void)worker;
     slot_job *s = arg;
-    double buf[OM_SUM_BLOCK];
     omi_pos p;
     omi_walk_seek(&s->r->red, (s->first + begin) * OM_SUM_BLOCK, &p);
     for (int64_t b = begin; b < end; b++) {
-        int64_t at    = (s->first + b) * OM_SUM_BLOCK;
-        int64_t n     = omi_min64(OM_SUM_BLOCK, s->r->n - at);
-        const void *x = red_piece(s->r, s->base, &p, n, buf);
-        s->slot[b]    = red_float(s->r, n, x);
+        int64_t at = (s->first + b) * OM_SUM_BLOCK;
+        s->slot[b] = red_block(s->r, s->base, &p, omi_min64(OM_SUM_BLOCK, s->r->n - at));
     }
 }
 
@@ -279,6 +304,7 @@ static void col_sums(const red_job *j, const float *x, int64_t cols, double *tot
         omi_walk_advance(&j->red, &p, n);
         i += n;
         if (i % OM_SUM_BLOCK == 0 || i == j->n) omi_lanes_join(acc, total, cols);
+        if (i % ASK == 0 && omi_cut_short()) break;
     }
 }
 
@@ -288,6 +314,7 @@ static void col_extremes(const red_job *j, const float *x, int64_t cols, float *
     omi_walk_seek(&j->red, 0, &p);
     for (int64_t i = 0; i < j->n; i++) {
         const float *row = x + p.off[0];
+        if (i % OM_SUM_BLOCK == 0 && omi_cut_short()) break;
         if (i == 0)
             memcpy(y, row, sizeof(float) * (size_t)cols);
         else if (j->kind == OM_R_MAX)
@@ -343,11 +370,11 @@ void omi_reduce(om_reduce_kind k, const om_view *x, uint32_t axes, const om_view
     red_job j    = {.kind = k, .y = y->data};
     uint32_t all = ((uint32_t)1 << x->rank) - 1;
     int64_t n    = omi_view_numel(x);
-    if ((axes & all) == all && n > 0 && n <= OM_SUM_BLOCK && x->dtype == OM_F32 &&
+    if ((axes & all) == all && n > 0 && n <= OM_SUM_BLOCK && x->dtype == OM_F32 && k != OM_R_PROD &&
         omi_view_contiguous(x)) {
         j.n     = n;
         j.dtype = OM_F32;
-        red_store(&j, 0, red_float(&j, n, x->data));
+        red_store(&j, 0, red_run(&j, n, x->data));
         return;
     }
     red_plan(&j, x, axes);

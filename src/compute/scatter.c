@@ -8,12 +8,12 @@
 
 #include "base/thread.h"
 
-enum { LINES_PER_CHUNK = 256 };
+enum { CHUNK_ELEMENTS = 16384 };
 
 typedef struct scatter_job {
     const om_view *dst, *idx, *src;
     int axis;
-    int64_t lines;
+    int64_t lines, step; /* step: lines of a chunk */
 } scatter_job;
 
 /* Offset of line number `line` in v: the axes other than `axis`, row-major. */
@@ -41,8 +41,8 @@ static void scatter_chunk(void *arg, int64_t chunk, int worker) {
     int64_t n            = j->idx->shape[j->axis];
     int64_t dk = j->dst->strides[j->axis], ik = j->idx->strides[j->axis],
             sk  = j->src->strides[j->axis];
-    int64_t end = omi_min64((chunk + 1) * LINES_PER_CHUNK, j->lines);
-    for (int64_t line = chunk * LINES_PER_CHUNK; line < end; line++) {
+    int64_t end = omi_min64((chunk + 1) * j->step, j->lines);
+    for (int64_t line = chunk * j->step; line < end; line++) {
         int64_t d = scatter_line(j->dst, j->axis, line), s = scatter_line(j->src, j->axis, line);
         const int64_t *at = (const int64_t *)j->idx->data + scatter_line(j->idx, j->axis, line);
         if (j->dst->dtype == OM_F64)
@@ -55,6 +55,6 @@ static void scatter_chunk(void *arg, int64_t chunk, int worker) {
 void omi_scatter_add(const om_view *dst, const om_view *idx, int axis, const om_view *src) {
     int64_t n = idx->shape[axis], total = omi_view_numel(idx);
     if (total == 0) return;
-    scatter_job j = {dst, idx, src, axis, total / n};
-    omi_parallel(omi_ceil_div(j.lines, LINES_PER_CHUNK), scatter_chunk, &j);
+    scatter_job j = {dst, idx, src, axis, total / n, omi_max64(1, CHUNK_ELEMENTS / n)};
+    omi_parallel(omi_ceil_div(j.lines, j.step), scatter_chunk, &j);
 }

@@ -4,11 +4,13 @@
  * Contiguous lines go straight to the kernels. Others are brought into the workspace sixteen lines
  * at a time: lines along an outer axis are neighbours in memory, so a tile reads whole cache lines.
  */
+#include "compute/lanes.h"
 #include "compute/reduce.h"
 #include "compute/walk.h"
 #include "kernels/table.h"
 
 #define LINES 16
+#define PIECE 256 /* elements of a strided line at once; divides OM_SUM_BLOCK */
 
 typedef struct soft_job {
     const float *x;
@@ -112,29 +114,40 @@ static void grad_row(const soft_grad_job *j, const float *y, const float *g, flo
         k->softmax_grad_f32(j->n, y, g, k->sum_mul_f32(j->n, g, y), dx);
 }
 
-/* A line with strides, by blocks of AR-4.1: first the sum, then the elements. */
+/* A piece of a strided line side by side. */
+static void grad_piece(const soft_grad_job *j, const float *y, const float *g, int64_t at,
+                       int64_t n, float *by, float *bg) {
+    for (int64_t i = 0; i < n; i++) {
+        by[i] = y[(at + i) * j->sy];
+        bg[i] = g[(at + i) * j->sg];
+    }
+}
+
+/* A line with strides, in pieces of the blocks of AR-4.1: first the sum, then the elements. */
 static void grad_line(const soft_grad_job *j, const float *y, const float *g, float *dx) {
     const om_kernels *k = omi_kernels();
-    float by[OM_SUM_BLOCK], bg[OM_SUM_BLOCK];
-    double s = 0.0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t b = 0; b < j->n; b += OM_SUM_BLOCK) {
-            int64_t n = omi_min64(OM_SUM_BLOCK, j->n - b);
-            for (int64_t i = 0; i < n; i++) {
-                by[i] = y[(b + i) * j->sy];
-                bg[i] = g[(b + i) * j->sg];
-            }
-            if (pass == 0) {
-                s += j->log ? k->sum_f32(n, bg) : k->sum_mul_f32(n, bg, by);
-                continue;
-            }
-            if (j->log)
-                k->log_softmax_grad_f32(n, by, bg, s, by);
-            else
-                k->softmax_grad_f32(n, by, bg, s, by);
-            for (int64_t i = 0; i < n; i++)
-                dx[(b + i) * j->sd] = by[i];
-        }
+    float by[PIECE], bg[PIECE];
+    double s = 0.0, acc[OM_SUM_LANES] = {0};
+    for (int64_t b = 0; b < j->n; b += PIECE) {
+        int64_t n = omi_min64(PIECE, j->n - b);
+        grad_piece(j, y, g, b, n, by, bg);
+        if (j->log)
+            k->lanes_sum_f32(n, bg, b, acc);
+        else
+            k->lanes_sum_mul_f32(n, bg, by, b, acc);
+        if ((b + n) % OM_SUM_BLOCK == 0 || b + n == j->n) s += omi_lanes_total(acc);
+    }
+    for (int64_t b = 0; b < j->n; b += PIECE) {
+        int64_t n = omi_min64(PIECE, j->n - b);
+        if (b % OM_SUM_BLOCK == 0 && b && omi_cut_short()) return;
+        grad_piece(j, y, g, b, n, by, bg);
+        if (j->log)
+            k->log_softmax_grad_f32(n, by, bg, s, by);
+        else
+            k->softmax_grad_f32(n, by, bg, s, by);
+        for (int64_t i = 0; i < n; i++)
+            dx[(b + i) * j->sd] = by[i];
+    }
 }
 
 static void soft_grad_range(void *arg, int64_t begin, int64_t end, int worker) {

@@ -64,26 +64,35 @@ static void top_sift(top_item *h, int64_t n, int64_t i) {
     h[i] = v;
 }
 
-/* The k best of n in rank order. */
-static void top_row(const om_view *x, int64_t base, int64_t n, int64_t stride, int64_t k,
+#define ASK (1 << 16) /* elements between two looks at the cancel flag */
+
+/* The k best of n in rank order; false: cut short. */
+static bool top_row(const om_view *x, int64_t base, int64_t n, int64_t stride, int64_t k,
                     bool largest, top_item *h) {
     uint64_t flip = largest ? 0 : UINT64_MAX;
-    for (int64_t i = 0; i < k; i++)
+    for (int64_t i = 0; i < k; i++) {
+        if (i % ASK == 0 && omi_cut_short()) return false;
         h[i] = (top_item){key_of(x, base + i * stride) ^ flip, i};
-    for (int64_t i = k / 2; i-- > 0;)
+    }
+    for (int64_t i = k / 2; i-- > 0;) {
+        if (i % ASK == 0 && omi_cut_short()) return false;
         top_sift(h, k, i);
+    }
     for (int64_t i = k; i < n; i++) {
+        if (i % ASK == 0 && omi_cut_short()) return false;
         top_item t = {key_of(x, base + i * stride) ^ flip, i};
         if (!behind(&h[0], &t)) continue;
         h[0] = t;
         top_sift(h, k, 0);
     }
     for (int64_t m = k - 1; m > 0; m--) { /* last rank goes to the end */
+        if (m % ASK == 0 && omi_cut_short()) return false;
         top_item t = h[0];
         h[0]       = h[m];
         h[m]       = t;
         top_sift(h, m, 0);
     }
+    return true;
 }
 
 typedef struct top_job {
@@ -101,9 +110,10 @@ static void top_range(void *arg, int64_t begin, int64_t end, int worker) {
     omi_pos p;
     omi_walk_seek(&j->w, begin, &p);
     for (int64_t r = begin; r < end; r++) {
-        top_row(j->x, p.off[0], j->n, j->stride, j->k, j->largest, h);
+        if (!top_row(j->x, p.off[0], j->n, j->stride, j->k, j->largest, h)) return;
         int64_t out = r / j->inner * j->k * j->inner + r % j->inner;
         for (int64_t i = 0; i < j->k; i++, out += j->inner) {
+            if (i % ASK == ASK - 1 && omi_cut_short()) return;
             const char *s = (const char *)j->x->data;
             s += (p.off[0] + h[i].index * j->stride) * (int64_t)es;
             memcpy((char *)j->values->data + (size_t)out * es, s, es);

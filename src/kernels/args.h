@@ -47,14 +47,15 @@ typedef struct om_gemmx_args {
     float alpha, beta;
     void *ws; /* OM_GEMMX_WS bytes */
 } om_gemmx_args;
-#define OM_GEMMX_WS (OM_GEMM_KB * 16 * 8)
+#define OM_GEMMX_ROWS 64
+#define OM_GEMMX_WS   ((OM_GEMM_KB + OM_GEMMX_ROWS) * 16 * 8)
 
 /* AR-4.1: lanes and block length of every sum; part of the definition, not of the machine. */
 #define OM_SUM_LANES 16
 #define OM_SUM_BLOCK 4096
 /* Columns a pass down columns takes at once: acc[OM_SUM_LANES][OM_COL_TILE] stays in the L1 cache.
  */
-#define OM_COL_TILE 32
+#define OM_COL_TILE 16
 
 /* ---- conv/: AR-3 ----------------------------------------------------------------------------- */
 

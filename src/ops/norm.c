@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "compute/elementwise.h"
 #include "compute/norm.h"
 #include "ops/op.h"
@@ -45,7 +46,11 @@ static om_status layer_norm_backward(const om_record *r, om_tensor *const *dy, o
     k.dx = dx[0] ? omi_ptr(dx[0]) : NULL;
     k.dw = dx[1] ? omi_ptr(dx[1]) : NULL;
     k.db = dx[2] ? omi_ptr(dx[2]) : NULL;
-    omi_layernorm_grad(&k);
+    omi_work work;
+    if (!omi_work_get(&work, omi_layernorm_grad_workspace(&k, omi_workers())))
+        return omi_pending_status;
+    omi_layernorm_grad(&k, work.data);
+    omi_work_put(&work);
     return OM_OK;
 }
 

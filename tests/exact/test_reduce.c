@@ -368,7 +368,10 @@ static void check_layernorm(int64_t rows, int64_t n, bool wb, uint64_t *hash) {
     fill_plain(w, n, 2.0f);
     fill_plain(b, n, 2.0f);
     omi_layernorm(&(om_layernorm_args){rows, n, x, wb ? w : NULL, wb ? b : NULL, eps, y});
-    omi_layernorm_grad(&(om_layernorm_grad_args){rows, n, x, wb ? w : NULL, g, eps, dx, dw, db});
+    om_layernorm_grad_args args = {rows, n, x, wb ? w : NULL, g, eps, dx, dw, db};
+    void *ws                    = test_alloc(omi_layernorm_grad_workspace(&args, omi_workers()));
+    omi_layernorm_grad(&args, ws);
+    free(ws);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < n; i++) {
             xs64[i] = (double)x[r * n + i];

@@ -6,6 +6,7 @@
  * caller uses from then on is bounded. Processor time, because the machine may be busy with other
  * things. The operators here are large enough to run for seconds without it.
  */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,9 @@
 
 #include "base/thread.h"
 #include "harness.h"
+#include "onemodel/autograd.h"
 #include "onemodel/ops.h"
+#include "onemodel/optim.h"
 
 enum { RAISE_AFTER_MS = 20, SEEN_WITHIN_MS = 50 };
 
@@ -45,6 +48,7 @@ static void *raise_later(void *arg) {
 
 typedef struct work {
     om_tensor *a, *b;
+    int64_t n;
 } work;
 typedef om_tensor *(*work_fn)(const work *w);
 
@@ -76,6 +80,29 @@ static void stops(const char *name, work_fn fn, const work *w) {
 static om_tensor *run_matmul(const work *w) {
     return om_matmul(w->a, w->b);
 }
+static om_tensor *run_softmax(const work *w) {
+    return om_softmax(w->a, -1);
+}
+static om_tensor *run_log_softmax(const work *w) {
+    return om_log_softmax(w->a, -1);
+}
+static om_tensor *run_layer_norm(const work *w) {
+    return om_layer_norm(w->a, 1, NULL, NULL, 1e-5f);
+}
+static om_tensor *run_sum(const work *w) {
+    return om_sum_all(w->a);
+}
+static om_tensor *run_erf(const work *w) {
+    return om_erf(w->a);
+}
+static om_tensor *run_argmax(const work *w) {
+    return om_argmax(w->a, -1, false);
+}
+static om_tensor *run_topk(const work *w) {
+    om_tensor *v = NULL, *i = NULL;
+    om_top_k(w->a, w->n, -1, false, &v, &i);
+    return v;
+}
 static om_tensor *wide(om_dtype t, int64_t rows, int64_t cols) {
     om_tensor *one = om_ones(t, 1, (int64_t[]){1});
     return om_expand(one, 2, (int64_t[]){rows, cols});
@@ -85,9 +112,9 @@ static void check_products(void) {
     OM_SCOPE {
         const om_dtype types[] = {OM_F32, OM_F64, OM_I64, OM_I32};
         for (int k = 0; k < 4; k++) {
-            work many = {wide(types[k], 6000, 6000), wide(types[k], 6000, 6000)};
+            work many = {wide(types[k], 6000, 6000), wide(types[k], 6000, 6000), 0};
             stops("om_matmul, many rows", run_matmul, &many);
-            work deep = {wide(types[k], 100, 3000000), wide(types[k], 3000000, 100)};
+            work deep = {wide(types[k], 100, 3000000), wide(types[k], 3000000, 100), 0};
             stops("om_matmul, long inner axis", run_matmul, &deep);
         }
     }
@@ -105,6 +132,25 @@ static void the_flag_is_seen_inside_a_product_by_workers(void **state) {
     om_set_threads(3);
     check_products();
     om_set_threads(was);
+}
+
+/* One row as long as a whole tensor: nothing to split. */
+static void the_flag_is_seen_inside_one_long_row(void **state) {
+    (void)state;
+    int cap = omi_set_worker_cap(1);
+    OM_SCOPE {
+        work w = {om_rand(NULL, 0, 1, 2, (int64_t[]){1, 1 << 26}), NULL, 0};
+        work t = {om_rand(NULL, 0, 1, 2, (int64_t[]){1, 1 << 24}), NULL, 1 << 22};
+        stops("om_softmax", run_softmax, &w);
+        stops("om_log_softmax", run_log_softmax, &w);
+        stops("om_layer_norm", run_layer_norm, &w);
+        stops("om_erf", run_erf, &w);
+        stops("om_top_k", run_topk, &t);
+        work far = {wide(OM_F32, 1, (int64_t)1 << 32), NULL, 0};
+        stops("om_sum_all", run_sum, &far);
+        stops("om_argmax", run_argmax, &far);
+    }
+    omi_set_worker_cap(cap);
 }
 
 /* ---- what outlives the call --------------------------------------------------------------------
@@ -223,6 +269,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(the_flag_is_seen_inside_a_product_by_one_thread),
         OM_TEST(the_flag_is_seen_inside_a_product_by_workers),
+        OM_TEST(the_flag_is_seen_inside_one_long_row),
         OM_TEST(forty_products_with_the_flag_raised_are_refused),
         OM_TEST(writes_in_place_are_whole_or_not_begun),
         OM_TEST(what_was_left_out_is_remembered),

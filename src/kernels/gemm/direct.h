@@ -51,28 +51,29 @@ OM_INLINE void direct_any(int mr, int nv, const om_direct *d, float *out) {
 
 #else
 #    define DW_COLS W
-OM_INLINE void direct_store(int mr, int nv, vf acc[DROWS][DVECS], float *out) {
+OM_INLINE void direct_store(int mr, int nv, const vf *acc, float *out) {
     OM_UNROLL for (int i = 0; i < mr; i++) {
-        OM_UNROLL for (int v = 0; v < nv; v++) vstore(out + (i * nv + v) * W, acc[i][v]);
+        OM_UNROLL for (int v = 0; v < nv; v++) vstore(out + (i * nv + v) * W, acc[i * nv + v]);
     }
 }
 
 /* bcs is 1 */
 OM_INLINE void direct_rows(int mr, int nv, const om_direct *d, float *out) {
-    vf acc[DROWS][DVECS];
+    vf acc[DVECS];
     const float *a = d->a, *b = d->b;
     const int64_t ars = d->ars, acs = d->acs, brs = d->brs;
     const int lanes = d->lanes;
     OM_UNROLL for (int i = 0; i < mr; i++) {
-        OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vset1(0.0f);
+        OM_UNROLL for (int v = 0; v < nv; v++) acc[i * nv + v] = vset1(0.0f);
     }
     OM_KEEP_LOOP for (int64_t k = 0; k < d->kc; k++) {
         vf bv[DVECS];
         OM_UNROLL for (int v = 0; v < nv; v++) bv[v] =
             nv > 1 || lanes == W ? vload(b + v * W) : vload_n(b, lanes);
         OM_UNROLL for (int i = 0; i < mr; i++) {
-            vf av                                            = vset1(a[i * ars]);
-            OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vfma(av, bv[v], acc[i][v]);
+            vf av = vset1(a[i * ars]);
+            OM_UNROLL for (int v = 0; v < nv; v++) acc[i * nv + v] =
+                vfma(av, bv[v], acc[i * nv + v]);
         }
         a += acs;
         b += brs;
@@ -82,12 +83,12 @@ OM_INLINE void direct_rows(int mr, int nv, const om_direct *d, float *out) {
 
 /* brs is 1. Columns that do not exist repeat the last one. */
 OM_INLINE void direct_cols(int mr, int nv, const om_direct *d, float *out) {
-    vf acc[DROWS][DVECS];
+    vf acc[DVECS];
     const float *a = d->a;
     const int last = (nv - 1) * W + d->lanes - 1;
     int64_t k      = 0;
     OM_UNROLL for (int i = 0; i < mr; i++) {
-        OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vset1(0.0f);
+        OM_UNROLL for (int v = 0; v < nv; v++) acc[i * nv + v] = vset1(0.0f);
     }
     for (; k + W <= d->kc; k += W) {
         OM_UNROLL for (int v = 0; v < nv; v++) {
@@ -98,8 +99,8 @@ OM_INLINE void direct_cols(int mr, int nv, const om_direct *d, float *out) {
             }
             vtranspose(r);
             OM_UNROLL for (int t = 0; t < W; t++) {
-                OM_UNROLL for (int i = 0; i < mr; i++) acc[i][v] =
-                    vfma(vset1(a[i * d->ars + (k + t) * d->acs]), r[t], acc[i][v]);
+                OM_UNROLL for (int i = 0; i < mr; i++) acc[i * nv + v] =
+                    vfma(vset1(a[i * d->ars + (k + t) * d->acs]), r[t], acc[i * nv + v]);
             }
         }
     }
@@ -110,24 +111,24 @@ OM_INLINE void direct_cols(int mr, int nv, const om_direct *d, float *out) {
                 int c = v * W + j;
                 t[j]  = d->b[(c < last ? c : last) * d->bcs + k];
             }
-            OM_UNROLL for (int i = 0; i < mr; i++) acc[i][v] =
-                vfma(vset1(a[i * d->ars + k * d->acs]), vload(t), acc[i][v]);
+            OM_UNROLL for (int i = 0; i < mr; i++) acc[i * nv + v] =
+                vfma(vset1(a[i * d->ars + k * d->acs]), vload(t), acc[i * nv + v]);
         }
     direct_store(mr, nv, acc, out);
 }
 
 /* Any strides, one vector. */
 OM_INLINE void direct_any(int mr, int nv, const om_direct *d, float *out) {
-    vf acc[DROWS][DVECS];
+    vf acc[DVECS];
     float t[W] = {0};
     (void)nv;
     for (int i = 0; i < mr; i++)
-        acc[i][0] = vset1(0.0f);
+        acc[i] = vset1(0.0f);
     for (int64_t k = 0; k < d->kc; k++) {
         for (int j = 0; j < d->lanes; j++)
             t[j] = d->b[k * d->brs + j * d->bcs];
         for (int i = 0; i < mr; i++)
-            acc[i][0] = vfma(vset1(d->a[i * d->ars + k * d->acs]), vload(t), acc[i][0]);
+            acc[i] = vfma(vset1(d->a[i * d->ars + k * d->acs]), vload(t), acc[i]);
     }
     direct_store(mr, 1, acc, out);
 }
@@ -155,14 +156,22 @@ DIRECT(rows, 1, 8)
 DIRECT(rows, 2, 4)
 DIRECT(rows, 3, 2)
 DIRECT(rows, 4, 2)
+#    if W == 16 /* four transposes of sixteen vectors would not stay in registers */
+#        define DIRECT_COLS_1  om_direct_cols1x2
+#        define DIRECT_COLS_NV 2
+DIRECT(cols, 1, 2)
+#    else
+#        define DIRECT_COLS_1  om_direct_cols1x4
+#        define DIRECT_COLS_NV 4
 DIRECT(cols, 1, 4)
+#    endif
 DIRECT(cols, 2, 2)
 static const om_direct_tile direct_rows_wide[DROWS + 1] = {
     NULL, om_direct_rows1x8, om_direct_rows2x4, om_direct_rows3x2, om_direct_rows4x2};
 static const int direct_rows_nv[DROWS + 1]              = {0, 8, 4, 2, 2};
-static const om_direct_tile direct_cols_wide[DROWS + 1] = {NULL, om_direct_cols1x4,
-                                                           om_direct_cols2x2, NULL, NULL};
-static const int direct_cols_nv[DROWS + 1]              = {0, 4, 2, 0, 0};
+static const om_direct_tile direct_cols_wide[DROWS + 1] = {NULL, DIRECT_COLS_1, om_direct_cols2x2,
+                                                           NULL, NULL};
+static const int direct_cols_nv[DROWS + 1]              = {0, DIRECT_COLS_NV, 2, 0, 0};
 #endif
 static const om_direct_tile direct_rows_one[DROWS + 1] = {
     NULL, om_direct_rows1x1, om_direct_rows2x1, om_direct_rows3x1, om_direct_rows4x1};

@@ -29,13 +29,13 @@ static void row_f64(const double *a, int64_t cs, const double *b, int64_t kc, do
     OM_UNROLL for (int v = 0; v < VD; v++) vd_store(out + v * DW, acc[v]);
 }
 
-/* Rows of y hold the finished groups; sum[i] the group at work. Both small enough to stay in cache.
- */
-#define ROWS 64
+/* Rows of y hold the finished groups; sum[i], behind the packed b in the workspace, the group at
+ * work. Both small enough to stay in cache. */
+#define ROWS OM_GEMMX_ROWS
 
 static void panel_f64(const om_gemmx_args *g, int64_t i0, int64_t rows, int64_t j0, int n) {
-    double sum[ROWS][16], p[16];
-    double *y = (double *)g->y + i0 * g->y_rs + j0;
+    double(*sum)[16] = (double(*)[16])(void *)((double *)g->ws + OM_GEMM_KB * 16), p[16];
+    double *y        = (double *)g->y + i0 * g->y_rs + j0;
     for (int64_t k0 = 0; k0 < g->k; k0 += OM_GEMM_KB) {
         int64_t kc = omi_min64(g->k - k0, OM_GEMM_KB), in_group = k0 % OM_GEMM_SB;
         bool last = k0 + kc == g->k || in_group + OM_GEMM_KB == OM_GEMM_SB;

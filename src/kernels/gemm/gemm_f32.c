@@ -128,7 +128,8 @@ static void add_block(float *y, int64_t y_rs, const float *s, int64_t s_rs, int6
 
 /* ---- few rows -------------------------------------------------------------------------------- */
 
-#define FEW 12 /* rows that go this way: b is read once, front to back */
+#define FEW        12                /* rows that go this way: b is read once, front to back */
+#define FEW_PANELS (W == 16 ? 4 : 1) /* panels at once where there are that many rows */
 
 /* One block of k for all row tiles of np panels. */
 static void few_block(const om_gemm_args *g, const om_rows *rows, int np, int64_t k0,
@@ -154,7 +155,7 @@ static void few_rows(const om_gemm_args *g) {
     for (int64_t p = 0; p < panels;) {
         int np     = most > 1 && p + most <= panels ? most : 1;
         int64_t j0 = p * 16, cols = omi_min64(g->n - j0, np * 16);
-        float group[FEW * UPM * 16] __attribute__((aligned(64)));
+        float group[FEW * FEW_PANELS * 16] __attribute__((aligned(64)));
         for (int64_t k0 = 0; k0 < g->k; k0 += OM_GEMM_KB) {
             int64_t in_group = k0 % OM_GEMM_SB;
             const float *b   = g->b + p * g->b_ps + k0 * 16;

@@ -30,22 +30,28 @@
 #    define UPM 1
 #endif
 #define UMAX 6 /* most rows of the tiles for few rows, which read a in place */
-#define RMAX (MRM > UMAX ? MRM : UMAX)
+/* Rows times panels of the largest tiles, and the accumulators of any. */
+#if W == 16
+#    define TILE_MOST 28
+#else
+#    define TILE_MOST 6
+#endif
+#define ACCS (TILE_MOST * VP)
 
 typedef void (*om_tile)(int64_t kc, const float *a, int64_t ars, const float *b, int64_t bps,
                         float *c, int64_t ldc, int into);
 
-OM_INLINE void tile_store(int mr, int nv, vf acc[RMAX][UPM * VP], float *c, int64_t ldc, int into) {
+OM_INLINE void tile_store(int mr, int nv, const vf *acc, float *c, int64_t ldc, int into) {
     if (into) {
         OM_UNROLL for (int i = 0; i < mr; i++) {
             OM_UNROLL for (int v = 0; v < nv; v++) {
                 float *q = c + i * ldc + v * W;
-                vstore(q, vadd(vload(q), acc[i][v]));
+                vstore(q, vadd(vload(q), acc[i * nv + v]));
             }
         }
     } else {
         OM_UNROLL for (int i = 0; i < mr; i++) {
-            OM_UNROLL for (int v = 0; v < nv; v++) vstore(c + i * ldc + v * W, acc[i][v]);
+            OM_UNROLL for (int v = 0; v < nv; v++) vstore(c + i * ldc + v * W, acc[i * nv + v]);
         }
     }
 }
@@ -100,11 +106,11 @@ OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ar
 /* a packed [kc][mr], b packed */
 OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const float *b, int64_t bps,
                            float *c, int64_t ldc, int into) {
-    vf acc[RMAX][UPM * VP];
+    vf acc[ACCS];
     const int nv    = np * VP;
     const float *b1 = b + bps;
     OM_UNROLL for (int i = 0; i < mr; i++) {
-        OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vset1(0.0f);
+        OM_UNROLL for (int v = 0; v < nv; v++) acc[i * nv + v] = vset1(0.0f);
     }
     OM_UNROLL for (int i = 0; i < mr; i++) /* to L2: in L1 they would thrash when ldc is 2^n */
         __builtin_prefetch(c + i * ldc, 0, 2);
@@ -112,8 +118,9 @@ OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const flo
         vf bv[NPM * VP];
         OM_UNROLL for (int v = 0; v < nv; v++) bv[v] = vload((v / VP ? b1 : b) + v % VP * W);
         OM_UNROLL for (int i = 0; i < mr; i++) {
-            vf av                                            = vset1(a[i]);
-            OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vfma(av, bv[v], acc[i][v]);
+            vf av = vset1(a[i]);
+            OM_UNROLL for (int v = 0; v < nv; v++) acc[i * nv + v] =
+                vfma(av, bv[v], acc[i * nv + v]);
         }
         a += mr;
         b += 16;
@@ -125,12 +132,12 @@ OM_INLINE void tile_packed(int mr, int np, int64_t kc, const float *a, const flo
 /* rows of a at ars, contiguous along k */
 OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ars, const float *b,
                           int64_t bps, float *c, int64_t ldc, int into) {
-    vf acc[RMAX][UPM * VP];
+    vf acc[ACCS];
     const int nv = np * VP;
     /* three rows share a base, so that few address registers are needed */
     const float *r[5] = {a, a + 3 * ars, a + 6 * ars, a + 9 * ars, a + 12 * ars};
     OM_UNROLL for (int i = 0; i < mr; i++) {
-        OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vset1(0.0f);
+        OM_UNROLL for (int v = 0; v < nv; v++) acc[i * nv + v] = vset1(0.0f);
     }
     OM_KEEP_LOOP for (int64_t k = 0; k < kc; k++) {
         vf bv[UPM * VP];
@@ -139,8 +146,9 @@ OM_INLINE void tile_plain(int mr, int np, int64_t kc, const float *a, int64_t ar
             OM_UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(b + p * bps + 48 * 16, 0, 3);
         }
         OM_UNROLL for (int i = 0; i < mr; i++) {
-            vf av                                            = vset1(r[i / 3][i % 3 * ars + k]);
-            OM_UNROLL for (int v = 0; v < nv; v++) acc[i][v] = vfma(av, bv[v], acc[i][v]);
+            vf av = vset1(r[i / 3][i % 3 * ars + k]);
+            OM_UNROLL for (int v = 0; v < nv; v++) acc[i * nv + v] =
+                vfma(av, bv[v], acc[i * nv + v]);
         }
         b += 16;
     }
@@ -227,21 +235,27 @@ OM_INLINE int om_rows_height(const om_rows *r, int64_t tile) {
     return (int)(r->base + (tile < r->extra));
 }
 
-/* A tile at the right edge goes through a scratch tile, so that c is not written beyond n. */
-OM_INLINE void run_tile(om_tile f, int mr, int np, int64_t kc, const float *a, int64_t ars,
-                        const float *b, int64_t bps, float *c, int64_t ldc, int into,
-                        int64_t cols) {
-    if (OM_LIKELY(cols >= np * 16)) {
-        f(kc, a, ars, b, bps, c, ldc, into);
-        return;
-    }
-    float t[RMAX * UPM * 16] __attribute__((aligned(64)));
+/* A tile at the right edge goes through a scratch tile, so that c is not written beyond n. Out of
+ * line: its frame is nothing the others should set up. */
+static __attribute__((noinline)) OM_UNUSED void run_edge_tile(om_tile f, int mr, int np, int64_t kc,
+                                                              const float *a, int64_t ars,
+                                                              const float *b, int64_t bps, float *c,
+                                                              int64_t ldc, int into, int64_t cols) {
+    float t[TILE_MOST * 16] __attribute__((aligned(64)));
     f(kc, a, ars, b, bps, t, np * 16, 0);
     for (int i = 0; i < mr; i++)
         for (int64_t j = 0; j < cols; j++) {
             float v        = t[i * np * 16 + j];
             c[i * ldc + j] = into ? c[i * ldc + j] + v : v;
         }
+}
+OM_INLINE void run_tile(om_tile f, int mr, int np, int64_t kc, const float *a, int64_t ars,
+                        const float *b, int64_t bps, float *c, int64_t ldc, int into,
+                        int64_t cols) {
+    if (OM_LIKELY(cols >= np * 16))
+        f(kc, a, ars, b, bps, c, ldc, into);
+    else
+        run_edge_tile(f, mr, np, kc, a, ars, b, bps, c, ldc, into, cols);
 }
 
 #endif

@@ -74,6 +74,48 @@ void FN(norm_grad_sums_f32)(int64_t n, const float *x, const float *g, const flo
     }
 }
 
+/* The same for a piece of a block, with one weight; the lanes are memory. */
+void FN(lanes_norm_grad_f32)(int64_t n, const float *x, const float *g, const float *w, double mean,
+                             double rs, int64_t lane, double *acc_h, double *acc_hx) {
+    OM_COUNT_CALL();
+    enum { VECS = OM_SUM_LANES / DW };
+    int64_t i = 0;
+    int l     = (int)(lane % OM_SUM_LANES);
+    double w1 = w ? (double)*w : 1.0;
+    vd m = vd_set1(mean), r = vd_set1(rs), w0 = vd_set1(w1), a[VECS], b[VECS];
+#define ONE_LANE()                                                                                 \
+    do {                                                                                           \
+        double h = w ? (double)g[i] * w1 : (double)g[i];                                           \
+        acc_h[l] += h;                                                                             \
+        acc_hx[l] += h * (((double)x[i] - mean) * rs);                                             \
+    } while (0)
+    for (; l != 0 && i < n; i++, l = (l + 1) % OM_SUM_LANES)
+        ONE_LANE();
+    if (i + OM_SUM_LANES <= n) {
+        OM_UNROLL for (int v = 0; v < VECS; v++) {
+            a[v] = vd_load(acc_h + v * DW);
+            b[v] = vd_load(acc_hx + v * DW);
+        }
+        for (; i + OM_SUM_LANES <= n; i += OM_SUM_LANES) {
+            OM_UNROLL for (int v = 0; v < VECS; v++) {
+                int64_t k = i + v * DW;
+                vd h      = vd_loadf(g + k);
+                vd xh     = vd_mul(vd_sub(vd_loadf(x + k), m), r);
+                if (w) h = vd_mul(h, w0);
+                a[v] = vd_add(a[v], h);
+                b[v] = vd_add(b[v], vd_mul(h, xh));
+            }
+        }
+        OM_UNROLL for (int v = 0; v < VECS; v++) {
+            vd_store(acc_h + v * DW, a[v]);
+            vd_store(acc_hx + v * DW, b[v]);
+        }
+    }
+    for (l = 0; i < n; i++, l++)
+        ONE_LANE();
+#undef ONE_LANE
+}
+
 /* dx = rs ((h - m1) - xhat m2) */
 void FN(norm_grad_dx_f32)(int64_t n, const float *x, const float *g, const float *w, int step,
                           double mean, double rs, double m1, double m2, float *dx) {

@@ -6,11 +6,13 @@
  * order. Down columns the lanes are memory: acc[lane][column], element number of a row mod 16 is
  * its lane, and compute/ joins them when a block of rows is full. Both give the same bits.
  */
+#include "base/thread.h"
 #include "kernels/elementwise/tail.h"
 #include "kernels/simd.h"
 
 #define LANES OM_SUM_LANES
 #define VECS  (LANES / DW)
+#define ASK   (256 * OM_SUM_BLOCK) /* elements between two looks at the cancel flag */
 
 /* expr(vd of elements i ..) for a whole vector, one(i) for a single element */
 #define SUM(name, params, vec, one)                                                                \
@@ -19,6 +21,7 @@
         double total = 0.0;                                                                        \
         for (int64_t begin = 0; begin < n; begin += OM_SUM_BLOCK) {                                \
             int64_t end = omi_min64(begin + OM_SUM_BLOCK, n), i = begin;                           \
+            if (begin % ASK == 0 && begin && omi_cut_short()) break;                               \
             vd a[VECS];                                                                            \
             double s[LANES];                                                                       \
             OM_UNROLL for (int v = 0; v < VECS; v++) a[v] = vd_set1(0.0);                          \
@@ -54,6 +57,44 @@ SUM(sum_mul_f32, (int64_t n, const float *x, const float *y),
     vd_mul(vd_loadf(x + k), vd_loadf(y + k)), (double)x[i] * (double)y[i])
 SUM(sum_f64, (int64_t n, const double *x), vd_load(x + k), x[i])
 SUM(sum_square_f64, (int64_t n, const double *x), sqr(vd_load(x + k)), sqr1(x[i]))
+
+/* ---- a block in pieces --------------------------------------------------------------------- */
+
+/* The same adds in the same lanes: those before lane 0 one by one, whole rows of lanes, the rest.
+ */
+#define LANES_OF(name, params, vec, one)                                                           \
+    void FN(name) params {                                                                         \
+        OM_COUNT_CALL();                                                                           \
+        int64_t i = 0;                                                                             \
+        int l     = (int)(lane % LANES);                                                           \
+        for (; l != 0 && i < n; i++, l = (l + 1) % LANES)                                          \
+            acc[l] += one;                                                                         \
+        if (i + LANES <= n) {                                                                      \
+            vd a[VECS];                                                                            \
+            OM_UNROLL for (int v = 0; v < VECS; v++) a[v] = vd_load(acc + v * DW);                 \
+            for (; i + LANES <= n; i += LANES) {                                                   \
+                OM_UNROLL for (int v = 0; v < VECS; v++) {                                         \
+                    int64_t k = i + v * DW;                                                        \
+                    a[v]      = vd_add(a[v], vec);                                                 \
+                }                                                                                  \
+            }                                                                                      \
+            OM_UNROLL for (int v = 0; v < VECS; v++) vd_store(acc + v * DW, a[v]);                 \
+        }                                                                                          \
+        for (l = 0; i < n; i++, l++)                                                               \
+            acc[l] += one;                                                                         \
+    }
+LANES_OF(lanes_sum_f32, (int64_t n, const float *x, int64_t lane, double *acc), vd_loadf(x + k),
+         (double)x[i])
+LANES_OF(lanes_sum_square_f32, (int64_t n, const float *x, int64_t lane, double *acc),
+         sqr(vd_loadf(x + k)), sqr1(x[i]))
+LANES_OF(lanes_sum_dev_f32, (int64_t n, const float *x, double mean, int64_t lane, double *acc),
+         sqr(vd_sub(vd_loadf(x + k), vd_set1(mean))), sqr1((double)x[i] - mean))
+LANES_OF(lanes_sum_mul_f32, (int64_t n, const float *x, const float *y, int64_t lane, double *acc),
+         vd_mul(vd_loadf(x + k), vd_loadf(y + k)), (double)x[i] * (double)y[i])
+LANES_OF(lanes_sum_f64, (int64_t n, const double *x, int64_t lane, double *acc), vd_load(x + k),
+         x[i])
+LANES_OF(lanes_sum_square_f64, (int64_t n, const double *x, int64_t lane, double *acc),
+         sqr(vd_load(x + k)), sqr1(x[i]))
 
 /* ---- down columns -------------------------------------------------------------------------- */
 

@@ -2,9 +2,16 @@
  * softmax.c -- Softmax and LogSoftmax over contiguous rows (AR-4.4, AR-8), and their gradients in
  * float64 (AR-11.2).
  */
+#include "base/thread.h"
 #include "kernels/elementwise/cr_math.h"
 #include "kernels/elementwise/tail.h"
 #include "kernels/simd.h"
+
+/* A row goes in pieces, between which the cancel flag is seen: most rows are one. */
+#define ROW_PIECE 65536
+#define PIECES(n, i, m)                                                                            \
+    for (int64_t i = 0, m;                                                                         \
+         i < (n) && (m = omi_min64(ROW_PIECE, (n)-i), i == 0 || !omi_cut_short()); i += m)
 
 /* The order does not matter here and NaN poisons the row through the sum, so the raw maximum does.
  */
@@ -12,50 +19,75 @@ static float greatest(int64_t n, const float *x) {
     vf m = vset1(-__builtin_inff());
     float s[W], r;
     int64_t i = 0;
-    for (; i + W <= n; i += W)
-        m = vmax_raw(vload(x + i), m);
+    PIECES(n, at, len) {
+        for (i = at; i + W <= at + len; i += W)
+            m = vmax_raw(vload(x + i), m);
+    }
     vstore(s, m);
     r = s[0];
     for (int l = 1; l < W; l++)
         r = s[l] > r ? s[l] : r;
-    for (; i < n; i++)
+    for (i = n - n % W; i < n; i++) // ROW_PIECE is whole vectors
         r = x[i] > r ? x[i] : r;
     return r;
 }
 
-OM_INLINE void minus(int64_t n, const float *x, float m, float *y) {
-    for (int64_t i = 0; i < n; i += W) {
-        int t = om_lanes_at(i, n, W);
-        om_store_t(y + i, vsub(om_load_t(x + i, t), vset1(m)), t);
+static void minus(int64_t n, const float *x, float m, float *y) {
+    PIECES(n, at, len) {
+        for (int64_t i = at; i < at + len; i += W) {
+            int t = om_lanes_at(i, at + len, W);
+            om_store_t(y + i, vsub(om_load_t(x + i, t), vset1(m)), t);
+        }
     }
 }
-OM_INLINE void divide(int64_t n, float s, float *y) {
-    for (int64_t i = 0; i < n; i += W) {
-        int t = om_lanes_at(i, n, W);
-        om_store_t(y + i, vdiv(om_load_t(y + i, t), vset1(s)), t);
+static void divide(int64_t n, float s, float *y) {
+    PIECES(n, at, len) {
+        for (int64_t i = at; i < at + len; i += W) {
+            int t = om_lanes_at(i, at + len, W);
+            om_store_t(y + i, vdiv(om_load_t(y + i, t), vset1(s)), t);
+        }
     }
 }
 
-#define SOFTMAX(name, exp)                                                                         \
+#define EXP_ROW(name, exp)                                                                         \
+    static void name(int64_t n, float *y) {                                                        \
+        PIECES(n, i, m) FN(exp)(m, y + i, y + i);                                                  \
+    }
+EXP_ROW(exp_row, exp_f32)
+EXP_ROW(exp_row_fast, exp_fast_f32)
+
+#define SOFTMAX(name, exp_row)                                                                     \
     void FN(name)(int64_t rows, int64_t n, const float *x, float *y) {                             \
         for (int64_t r = 0; r < rows; r++, x += n, y += n) {                                       \
             minus(n, x, greatest(n, x), y);                                                        \
-            FN(exp)(n, y, y);                                                                      \
+            exp_row(n, y);                                                                         \
+            if (n > ROW_PIECE && omi_cut_short()) return;                                          \
             divide(n, (float)FN(sum_f32)(n, y), y);                                                \
         }                                                                                          \
     }
-SOFTMAX(softmax_f32, exp_f32)
-SOFTMAX(softmax_fast_f32, exp_fast_f32)
+SOFTMAX(softmax_f32, exp_row)
+SOFTMAX(softmax_fast_f32, exp_row_fast)
 
-/* The float64 sum of exp(y), a block of AR-4.1 at a time. */
+/* The float64 sum of exp(y), a block of AR-4.1 in pieces. */
+#define SUM_PIECE 512
 #define SUM_EXP(name, exp)                                                                         \
     static double name(int64_t n, const float *y) {                                                \
-        float e[OM_SUM_BLOCK];                                                                     \
-        double total = 0.0;                                                                        \
+        float e[SUM_PIECE];                                                                        \
+        double total = 0.0, acc[OM_SUM_LANES];                                                     \
         for (int64_t i = 0; i < n; i += OM_SUM_BLOCK) {                                            \
             int64_t m = omi_min64(OM_SUM_BLOCK, n - i);                                            \
-            FN(exp)(m, y + i, e);                                                                  \
-            total += FN(sum_f32)(m, e);                                                            \
+            if (i % ROW_PIECE == 0 && i && omi_cut_short()) return total;                          \
+            for (int l = 0; l < OM_SUM_LANES; l++)                                                 \
+                acc[l] = 0.0;                                                                      \
+            for (int64_t k = 0; k < m; k += SUM_PIECE) {                                           \
+                int64_t q = omi_min64(SUM_PIECE, m - k);                                           \
+                FN(exp)(q, y + i + k, e);                                                          \
+                FN(lanes_sum_f32)(q, e, k, acc);                                                   \
+            }                                                                                      \
+            for (int h = OM_SUM_LANES / 2; h; h /= 2)                                              \
+                for (int l = 0; l < h; l++)                                                        \
+                    acc[l] = acc[l] + acc[l + h];                                                  \
+            total += acc[0];                                                                       \
         }                                                                                          \
         return total;                                                                              \
     }
@@ -67,6 +99,7 @@ SUM_EXP(sum_exp_fast, exp_fast_f32)
         for (int64_t r = 0; r < rows; r++, x += n, y += n) {                                       \
             minus(n, x, greatest(n, x), y);                                                        \
             float s = (float)sum(n, y);                                                            \
+            if (n > ROW_PIECE && omi_cut_short()) return;                                          \
             FN(log_f32)(1, &s, &s);                                                                \
             minus(n, y, s, y);                                                                     \
         }                                                                                          \
