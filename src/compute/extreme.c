@@ -25,7 +25,6 @@ typedef struct arg_job {
         int64_t best = 0;                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
             type v = x[i * stride], b = x[best * stride];                                          \
-            if (i % LONG_LINE == 0 && i && omi_cut_short()) return best;                           \
             if (v != v) return i;                                                                  \
             if (max ? v > b : v < b) best = i;                                                     \
             if ((i & 0xfffff) == 0xfffff && omi_cut_short())                                       \
