@@ -150,6 +150,10 @@ om_status omi_infer_squeeze(om_nctx *c) {
     uint32_t mask = 0;
     int64_t shape[OM_MAX_RANK];
     OM_TRY(omi_either_ints(c, &f->axes, &axes));
+    if (axes.given && axes.n == 0)
+        return omi_problem(c, OM_ERR_UNSUPPORTED,
+                           "the list of axes is empty: none by ONNX, all by ONNX Runtime; leave it "
+                           "out or name them");
     OM_TRY(axes_mask(c, &axes, x->rank, &mask));
     for (int i = 0; i < x->rank; i++) {
         if (!axes.given && x->shape[i] == 1) mask |= 1u << i;

@@ -10,6 +10,7 @@
 #include "compute/elementwise.h"
 #include "compute/move.h"
 #include "compute/reduce.h"
+#include "compute/shape_rules.h"
 #include "ops/op.h"
 
 /* All four reductions have the same attributes; backward and the shared form use this one. */
@@ -44,16 +45,6 @@ static bool axes_mask(const om_tensor *x, int n, const int64_t *axes, uint32_t *
     return true;
 }
 
-static int reduced_shape(const om_tensor *x, uint32_t mask, bool keepdims, int64_t *shape) {
-    int n = 0;
-    for (int i = 0; i < x->rank; i++)
-        if (!(mask & (1u << i)))
-            shape[n++] = x->shape[i];
-        else if (keepdims)
-            shape[n++] = 1;
-    return n;
-}
-
 /* t (the result's shape, any strides) with the reduced axes back as size 1. */
 static om_view kept_view(const om_tensor *t, int rank, uint32_t mask, bool keepdims) {
     om_view v = omi_view(t);
@@ -75,7 +66,7 @@ static om_tensor *reduce_op(om_op op, om_reduce_kind k, om_tensor *x, int n, con
     uint32_t mask;
     if (!axes_mask(x, n, axes, &mask)) return NULL;
     int64_t shape[OM_MAX_RANK];
-    int rank     = reduced_shape(x, mask, keepdims, shape);
+    int rank     = omi_reduced_shape(x->rank, x->shape, mask, keepdims, shape);
     om_tensor *y = omi_new((om_dtype)x->dtype, rank, shape);
     if (!y) return NULL;
     om_view xv = omi_view(x), yv = omi_view(y);
@@ -183,7 +174,7 @@ static om_tensor *arg_op(om_op op, bool max, om_tensor *x, int axis, bool keepdi
         OM_FAIL_NULL(OM_ERR_SHAPE, "%s has no element along axis %d to choose from", OMI_T(x),
                      axis);
     int64_t shape[OM_MAX_RANK];
-    int rank     = reduced_shape(x, 1u << at, keepdims, shape);
+    int rank     = omi_reduced_shape(x->rank, x->shape, 1u << at, keepdims, shape);
     om_tensor *y = omi_new(OM_I64, rank, shape);
     if (!y) return NULL;
     om_view xv = omi_view(x), yv = omi_view(y);
