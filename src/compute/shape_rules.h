@@ -20,6 +20,13 @@ OM_INLINE bool omi_rule_axis(int64_t axis, int rank, int *out) {
     return true;
 }
 
+/* The size that two broadcast to; false when they do not. */
+OM_INLINE bool omi_rule_broadcast(int64_t a, int64_t b, int64_t *out) {
+    bool fits = a == b || a == 1 || b == 1;
+    *out      = a == 1 ? b : a;
+    return fits;
+}
+
 /* Sizes after the axes of mask are reduced, kept as 1 or dropped; returns the rank. out may be
  * shape. */
 OM_INLINE int omi_reduced_shape(int rank, const int64_t *shape, uint32_t mask, bool keep,

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "compute/shape_rules.h"
 
 /* ---- reporting ---------------------------------------------------------------------------------
  */
@@ -102,9 +103,9 @@ om_status omi_broadcast(om_nctx *c, uint32_t n, om_pval *const *v, int *rank, in
             int to    = r - v[i]->rank + k;
             int64_t s = v[i]->shape[k];
             if (s == 1) continue;
-            if (from[to] && shape[to] != s) return broadcast_problem(c, from[to], v[i]);
-            shape[to] = s;
-            from[to]  = v[i];
+            if (!omi_rule_broadcast(shape[to], s, &shape[to]))
+                return broadcast_problem(c, from[to], v[i]);
+            from[to] = v[i];
         }
     }
     *rank = r;
@@ -119,10 +120,8 @@ om_status omi_out_broadcast(om_nctx *c) {
 }
 
 om_status omi_norm_axis(om_nctx *c, int64_t axis, int rank, int *out) {
-    if (axis < -rank || axis >= rank)
-        return omi_problem(c, OM_ERR_SHAPE, "axis %lld is outside rank %d", (long long)axis, rank);
-    *out = (int)(axis < 0 ? axis + rank : axis);
-    return OM_OK;
+    if (omi_rule_axis(axis, rank, out)) return OM_OK;
+    return omi_problem(c, OM_ERR_SHAPE, "axis %lld is outside rank %d", (long long)axis, rank);
 }
 
 /* ---- fold ---------------------------------------------------------------------------------------

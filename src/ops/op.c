@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "compute/reduce.h"
+#include "compute/shape_rules.h"
 
 // clang-format off
 
@@ -192,7 +193,7 @@ bool omi_broadcast_more(om_tensor *t, int *rank, int64_t *shape) {
     for (int i = 0; i < r; i++) {
         int is = i - (r - old), it = i - (r - t->rank);
         int64_t ns = is < 0 ? 1 : shape[is], nt = it < 0 ? 1 : t->shape[it];
-        if (OM_UNLIKELY(ns != nt && ns != 1 && nt != 1)) {
+        if (OM_UNLIKELY(!omi_rule_broadcast(ns, nt, &all[i]))) {
             char text[100];
             omi_fail(
                 OM_ERR_SHAPE,
@@ -202,7 +203,6 @@ bool omi_broadcast_more(om_tensor *t, int *rank, int64_t *shape) {
                 (long long)ns);
             return false;
         }
-        all[i] = ns == 1 ? nt : ns;
     }
     memcpy(shape, all, sizeof *shape * (size_t)r);
     *rank = r;
@@ -215,7 +215,7 @@ bool omi_broadcast_shape(om_tensor *a, om_tensor *b, int *rank, int64_t *shape) 
     for (int i = 0; i < r; i++) {
         int ia = i - (r - a->rank), ib = i - (r - b->rank);
         int64_t na = ia < 0 ? 1 : a->shape[ia], nb = ib < 0 ? 1 : b->shape[ib];
-        if (OM_UNLIKELY(na != nb && na != 1 && nb != 1)) {
+        if (OM_UNLIKELY(!omi_rule_broadcast(na, nb, &shape[i]))) {
             omi_fail(
                 OM_ERR_SHAPE,
                 "%s and %s do not broadcast: axis %d has sizes %lld and %lld; equal sizes or 1 "
@@ -223,7 +223,6 @@ bool omi_broadcast_shape(om_tensor *a, om_tensor *b, int *rank, int64_t *shape) 
                 OMI_T(a), OMI_T(b), i - r, (long long)na, (long long)nb);
             return false;
         }
-        shape[i] = na == 1 ? nb : na;
     }
     return true;
 }
