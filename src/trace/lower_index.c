@@ -45,8 +45,8 @@ static om_status lower_slice(om_lowering *lw, const om_call *call, om_tvalue *co
     om_tvalue *x            = in[0];
     om_xshape s             = omi_lw_shape_of(x);
     int64_t start = raw->start, end = raw->end, step = raw->step;
-    const om_extent *e      = &x->e[res->axis];
-    bool symbolic           = !omi_ext_is_static(e);
+    const om_extent *e = &x->e[res->axis];
+    bool symbolic      = !omi_ext_is_static(e);
     bool reversed = raw->step == -1 && raw->start == -1 && raw->end == OM_END; // the whole axis
     if (symbolic && !reversed) {
         if (slice_is_whole(lw, raw, e, (int)res->axis)) out[0] = omi_lw_alias(lw, x);
