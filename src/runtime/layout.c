@@ -3,8 +3,9 @@
  * during its whole life ("greedy by size").
  *
  * Quadratic in the number of blocks, which is fine for the models there are (a thousand blocks take
- * a millisecond). Beyond a limit blocks are placed in order of their first step with a list of free
- * ranges instead, so a hostile graph of a million nodes costs memory, not time.
+ * a millisecond). Beyond a limit blocks are placed in order of their first step, in ranges that are
+ * joined when they are free again (ranges.h): nearly linear, and a chain of any length needs what a
+ * short one does.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/checked.h"
 #include "base/thread.h"
 #include "runtime/plan.h"
+#include "runtime/ranges.h"
 
 #define GREEDY_LIMIT 6000
 
@@ -74,48 +76,36 @@ static int by_last(const void *x, const void *y) {
     return a < b ? -1 : 1;
 }
 
-typedef struct range {
-    size_t offset, bytes;
-} range;
-
-/* The smallest of the latest free ranges that holds bytes, or the end of the arena. */
-static size_t take(range *list, uint32_t *n, size_t bytes, size_t *total) {
-    uint32_t best = UINT32_MAX, from = *n > 64 ? *n - 64 : 0;
-    for (uint32_t i = from; i < *n; i++)
-        if (list[i].bytes >= bytes && (best == UINT32_MAX || list[i].bytes < list[best].bytes))
-            best = i;
-    if (best == UINT32_MAX) {
-        size_t at = *total;
-        *total += bytes;
-        return at;
-    }
-    size_t at = list[best].offset;
-    list[best].offset += bytes;
-    list[best].bytes -= bytes;
-    if (!list[best].bytes) list[best] = list[--*n];
-    return at;
-}
-
 static om_status in_order(om_block *b, uint32_t n, size_t *total) {
-    size_t obytes = (size_t)n * 2 * sizeof(om_block *), fbytes = ((size_t)n + 1) * sizeof(range);
+    size_t obytes = (size_t)n * 2 * sizeof(om_block *), nbytes = (size_t)n * sizeof(uint32_t);
+    size_t rbytes    = (2 * (size_t)n + 2) * sizeof(om_range);
     om_block **order = omi_alloc(obytes), **ends = order ? order + n : NULL;
-    range *list     = omi_alloc(fbytes);
-    om_status s     = order && list ? OM_OK : OM_ERR_NOMEM;
-    uint32_t n_free = 0, done = 0;
+    uint32_t *number = omi_alloc(nbytes), done = 0;
+    om_range *v  = omi_alloc(rbytes);
+    om_ranges *r = omi_alloc(sizeof *r);
+    om_status s  = order && number && v && r ? OM_OK : OM_ERR_NOMEM;
     for (uint32_t i = 0; s == OM_OK && i < n; i++)
         order[i] = ends[i] = &b[i];
     if (s == OM_OK) {
         qsort(order, n, sizeof *order, by_first);
         qsort(ends, n, sizeof *ends, by_last);
+        omi_ranges_init(r, v);
     }
     for (uint32_t i = 0; s == OM_OK && i < n; i++) {
-        for (; done < n && ends[done]->last < order[i]->first; done++)
-            list[n_free++] = (range){ends[done]->offset, aligned(ends[done]->bytes)};
-        order[i]->offset = take(list, &n_free, aligned(order[i]->bytes), total);
+        om_block *x = order[i];
+        for (; done < n && ends[done]->last < x->first; done++)
+            if (ends[done]->bytes) omi_ranges_give(r, number[ends[done] - b]);
+        if (x->bytes) {
+            number[x - b] = omi_ranges_take(r, aligned(x->bytes));
+            x->offset     = v[number[x - b]].at;
+        }
         if (i % 4096 == 0) s = omi_check_cancel();
     }
+    if (s == OM_OK) *total = r->total;
     omi_free(order, obytes);
-    omi_free(list, fbytes);
+    omi_free(number, nbytes);
+    omi_free(v, rbytes);
+    omi_free(r, sizeof *r);
     return s;
 }
 
