@@ -36,9 +36,12 @@ typedef enum om_arith {
 typedef struct om_session_opts {
     uint32_t struct_size;
     om_arith arith;
-    int32_t threads;      /* workers a run may use; 0: om_threads()                          */
-    int32_t plan_cache;   /* plans kept; 0: 8. Never evicts one that is running              */
-    int64_t memory_limit; /* bytes of planned memory a plan may need; 0: no limit            */
+    int32_t threads;    /* workers a run may use; 0: om_threads()                          */
+    int32_t plan_cache; /* plans kept; 0: 8. Never evicts one that is running              */
+    /* Bytes that the session may hold: constants made from the file, packed weights, the largest
+     * plan and what one run of it needs. The graph itself is not counted: om_load_opts has its own
+     * limit. 0: no limit. */
+    int64_t memory_limit;
 } om_session_opts;
 
 /* Fails: OM_ERR_UNSUPPORTED, message listing every node that cannot be run with its name;

@@ -230,6 +230,7 @@ om_step *omi_sel_conv(om_nctx *c) {
     a->y             = c->out[0]->index;
     if (!c->out[0]->numel) return s;
     if (k->known && k->buf) {
+        if (!omi_hold(c, omi_conv2d_pack_bytes(&a->a.g))) return NULL;
         a->a.w_packed =
             omi_conv2d_packed_cached(k->buf, k->offset / (int64_t)sizeof(float), &a->a.g);
         if (!a->a.w_packed) return NULL;

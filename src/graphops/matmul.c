@@ -39,6 +39,7 @@ static om_step *product_step(om_nctx *c, om_matmul_args *m) {
     for (int i = 0; i < r - 2; i++)
         if (b->strides[i] != 0 && b->shape[i] != 1) packable = false;
     if (packable) {
+        if (!omi_hold(c, omi_panel16_bytes(b->shape[r - 2], b->shape[r - 1]))) return NULL;
         m->b_packed =
             omi_panel16_cached(bv->buf, bv->offset / (int64_t)sizeof(float), b->strides[r - 2],
                                b->strides[r - 1], b->shape[r - 2], b->shape[r - 1]);

@@ -17,6 +17,17 @@
 /* ---- reporting ---------------------------------------------------------------------------------
  */
 
+bool omi_hold(om_nctx *c, size_t bytes) {
+    if (c->limit && (c->held > c->limit || bytes > c->limit - c->held)) {
+        omi_problem(c, OM_ERR_LIMIT,
+                    "its packed weights need %zu bytes more than memory_limit, %zu, has left",
+                    bytes - (c->limit - (c->held > c->limit ? c->limit : c->held)), c->limit);
+        return false;
+    }
+    c->held += bytes;
+    return true;
+}
+
 om_status omi_problem(om_nctx *c, om_status s, const char *fmt, ...) {
     if (c->status != OM_OK) return c->status;
     c->status = s;

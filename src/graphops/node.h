@@ -73,6 +73,7 @@ typedef struct om_nctx {
     int64_t opset;    /* while it is parsed                      */
     uint32_t n_in, n_out;
     om_pval **in, **out; /* NULL: absent                            */
+    size_t held, limit;  /* select: what the session holds, and may (0: no limit)       */
     bool creating;       /* the session is being made: wrong sizes are the file's fault */
     om_arena *arena;     /* for parse the program's, for select the plan's              */
     int workers;
@@ -236,6 +237,9 @@ bool omi_fold_always(const om_nctx *c); /* sizes are enough             */
 
 /* A step with args_size zeroed bytes of arguments. */
 om_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size);
+/* Counts bytes that a step keeps beyond its plan, before they are made: packed weights. False and a
+ * problem where they are more than the session's limit allows. */
+bool omi_hold(om_nctx *c, size_t bytes);
 /* Output 0 is input 0 from byte offset on: no work at run time. More outputs: set views[k]. */
 om_step *omi_step_view(om_nctx *c, int64_t offset);
 om_status omi_step_fail(const om_step *s, const om_exec *x, om_status st, const char *fmt, ...)

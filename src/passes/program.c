@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
+#include "base/map.h"
 #include "base/thread.h"
 #include "base/utf8.h"
 
@@ -55,7 +57,50 @@ static bool keep_buffer(om_program *p, om_buffer *b) {
         p->cap_bufs = cap;
     }
     p->bufs[p->n_bufs++] = b;
-    return true;
+    p->held += b->bytes;
+    if (!p->limit || p->held <= p->limit) return true;
+    omi_fail(OM_ERR_LIMIT,
+             "the constants of the graph need more than memory_limit, %zu bytes: raise it",
+             p->limit);
+    return false;
+}
+
+bool omi_program_may_fold(const om_program *p, size_t bytes) {
+    size_t most = OM_FOLD_BUDGET + 2 * p->given, all;
+    if (!omi_add_size(p->folded, bytes, &all) || all > most) return false;
+    return !p->limit || (p->held <= p->limit / 2 && bytes <= p->limit / 2 - p->held);
+}
+
+om_status omi_program_drop_unused(om_program *p) {
+    om_map used = {0};
+    om_status s = OM_OK;
+    uint32_t n  = 0;
+    for (uint32_t i = 0; s == OM_OK && i < p->n_nodes; i++)
+        for (uint32_t k = 0; s == OM_OK && k < p->nodes[i].n_in; k++) {
+            uint32_t v = p->nodes[i].def ? p->nodes[i].in[k] : OM_NO_VALUE;
+            if (v != OM_NO_VALUE && p->values[v].buf &&
+                !omi_map_set(&used, (uintptr_t)p->values[v].buf, p->values[v].buf))
+                s = OM_ERR_NOMEM;
+        }
+    for (uint32_t i = 0; s == OM_OK && i < p->graph->n_outputs; i++) {
+        om_buffer *b = p->values[p->outputs[i]].buf;
+        if (b && !omi_map_set(&used, (uintptr_t)b, b)) s = OM_ERR_NOMEM;
+    }
+    for (uint32_t v = 0; s == OM_OK && v < p->n_values; v++)
+        if (p->values[v].buf && !omi_map_get(&used, (uintptr_t)p->values[v].buf)) {
+            p->values[v].known = NULL; // nobody reads it; the graph keeps its own
+            p->values[v].buf   = NULL;
+        }
+    for (uint32_t i = 0; s == OM_OK && i < p->n_bufs; i++)
+        if (omi_map_get(&used, (uintptr_t)p->bufs[i]))
+            p->bufs[n++] = p->bufs[i];
+        else {
+            p->held -= p->bufs[i]->bytes;
+            omi_buffer_release(p->bufs[i]);
+        }
+    if (s == OM_OK) p->n_bufs = n;
+    omi_map_free(&used);
+    return s;
 }
 
 static bool needs_copy(const om_ginit *t, size_t item) {
@@ -87,7 +132,7 @@ static om_status set_contents(om_program *p, om_pval *v, const om_ginit *t, cons
     v->offset = (int64_t)t->offset;
     if (needs_copy(t, item)) {
         om_buffer *b = omi_buffer_new(bytes);
-        if (!b || !keep_buffer(p, b)) return OM_ERR_NOMEM;
+        if (!b || !keep_buffer(p, b)) return om_pending();
         memcpy(b->data, (const char *)t->buf->data + t->offset, bytes);
         uint8_t *d = b->data;
         for (size_t i = 0; t->dtype == OM_BOOL && i < bytes; i++)
@@ -132,7 +177,7 @@ static om_status read_constant(om_program *p, uint32_t node, om_problems *pr) {
         s = set_scalar_list(p, v, OM_I64, 1, a->n, a->ints);
     else
         what = "this form of constant is not read";
-    if (s == OM_ERR_NOMEM) return s;
+    if (omi_failed()) return om_pending();
     if (s != OM_OK) omi_problems_note(pr, p->graph, node, s, what);
     return OM_OK;
 }
@@ -140,7 +185,7 @@ static om_status read_constant(om_program *p, uint32_t node, om_problems *pr) {
 om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64_t *shape,
                                 om_buffer *b) {
     om_pval *x = &p->values[v];
-    if (!keep_buffer(p, b)) return OM_ERR_NOMEM;
+    if (!keep_buffer(p, b)) return om_pending();
     x->rank  = rank;
     x->numel = 1;
     for (int i = 0; i < rank; i++)
@@ -231,7 +276,7 @@ static om_status set_values(om_program *p, om_problems *pr) {
         if (g->values[i].init < 0) continue;
         const char *what = "";
         om_status s      = set_contents(p, v, &g->inits[g->values[i].init], &what);
-        if (s == OM_ERR_NOMEM) return s;
+        if (omi_failed()) return om_pending();
         if (s != OM_OK) note_value(pr, &g->values[i], "initializer", s, what);
     }
     for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -279,7 +324,7 @@ static om_status set_nodes(om_program *p, om_problems *pr) {
     }
     om_pval **slots = omi_arena_array(&p->arena, (size_t)p->max_io + 1, sizeof *slots);
     p->nodes        = omi_arena_array(&p->arena, (size_t)g->n_nodes + 1, sizeof *p->nodes);
-    if (!slots || !p->nodes) return OM_ERR_NOMEM;
+    if (!slots || !p->nodes) return om_pending();
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const om_gnode *gn = &g->nodes[i];
         if (strcmp(gn->op_type, "Constant") == 0 &&
@@ -292,7 +337,7 @@ static om_status set_nodes(om_program *p, om_problems *pr) {
         n->n_in      = gn->n_in;
         n->n_out     = gn->n_out;
         uint32_t *io = omi_arena_array(&p->arena, (size_t)gn->n_in + gn->n_out + 1, sizeof *io);
-        if (!io) return OM_ERR_NOMEM;
+        if (!io) return om_pending();
         n->in  = io;
         n->out = io + gn->n_in;
         if (gn->n_in) memcpy(n->in, gn->in, gn->n_in * sizeof *io);
@@ -320,8 +365,7 @@ static void check_outputs(om_program *p, om_problems *pr) {
 /* Inputs whose contents decide sizes: operands of that kind, and through nodes that fold. */
 static om_status find_by_value(om_program *p) {
     const om_graph *g = p->graph;
-    bool *wanted      = omi_calloc(p->n_values + 1u);
-    if (!wanted) return OM_ERR_NOMEM;
+    bool *wanted      = p->sizes;
     for (uint32_t i = p->n_nodes; i-- > 0;) {
         const om_pnode *n = &p->nodes[i];
         if (!n->def) continue;
@@ -336,7 +380,6 @@ static om_status find_by_value(om_program *p) {
     }
     for (uint32_t i = 0; i < g->n_inputs; i++)
         p->by_value[i] = wanted[g->inputs[i]];
-    omi_free(wanted, p->n_values + 1u);
     return OM_OK;
 }
 
@@ -363,7 +406,16 @@ static om_status build(om_program *p, om_problems *pr) {
     p->values   = omi_arena_array(&p->arena, (size_t)p->cap_values + 1, sizeof *p->values);
     p->outputs  = omi_arena_array(&p->arena, (size_t)g->n_outputs + 1, sizeof *p->outputs);
     p->by_value = omi_arena_array(&p->arena, (size_t)g->n_inputs + 1, sizeof *p->by_value);
-    if (!p->values || !p->outputs || !p->by_value) return OM_ERR_NOMEM;
+    p->sizes    = omi_arena_array(&p->arena, (size_t)p->cap_values + 1, sizeof *p->sizes);
+    if (!p->values || !p->outputs || !p->by_value || !p->sizes) return om_pending();
+    p->input_of = omi_arena_array(&p->arena, (size_t)g->n_values + 1, sizeof *p->input_of);
+    if (!p->input_of) return om_pending();
+    for (uint32_t i = 0; i < g->n_values; i++)
+        p->input_of[i] = -1;
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        p->input_of[g->inputs[i]] = (int32_t)i;
+    for (uint32_t i = 0; i < g->n_inits; i++)
+        p->given += g->inits[i].bytes;
     if (!read_opset(p, pr)) return OM_OK;
     OM_TRY(set_values(p, pr));
     OM_TRY(set_nodes(p, pr));
@@ -373,13 +425,15 @@ static om_status build(om_program *p, om_problems *pr) {
     return find_by_value(p);
 }
 
-om_program *omi_program_new(om_graph *g, om_arith arith, om_problems *pr) {
+om_program *omi_program_new(om_graph *g, om_arith arith, size_t limit, om_problems *pr) {
     om_program *p = omi_calloc(sizeof *p);
     if (!p) return NULL;
     atomic_init(&p->refs, 1);
-    p->graph    = om_graph_retain(g);
-    p->arith    = arith;
-    p->creating = true;
+    p->graph     = om_graph_retain(g);
+    p->arith     = arith;
+    p->limit     = limit;
+    p->arena.cap = limit;
+    p->creating  = true;
     atomic_fetch_add(&g->sessions, 1);
     om_status s = build(p, pr);
     if (pr->text.failed || pr->brief.failed) s = om_pending();

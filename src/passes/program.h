@@ -35,9 +35,14 @@ typedef struct om_program {
     om_pnode *nodes;
     uint32_t n_nodes, max_io; /* most inputs plus outputs of one node */
     uint32_t *outputs;
-    bool *by_value;   /* per graph input: its contents decide sizes, so they are part of the key */
+    int32_t *input_of; /* per value of the graph: which input it is, or -1 */
+    bool *sizes;    /* per value: its contents decide sizes, directly or through nodes that fold */
+    bool *by_value; /* per graph input: its contents decide sizes, so they are part of the key */
     om_buffer **bufs; /* aligned copies and results of passes */
     uint32_t n_bufs, cap_bufs;
+    size_t limit;        /* of the session: bytes of all it holds; 0: none     */
+    size_t held, folded; /* bytes of bufs; of them made by folding             */
+    size_t given;        /* bytes of the graph's own constants                 */
 } om_program;
 
 /* All problems of g, one a line; the status of the gravest: OM_ERR_UNSUPPORTED before the rest. */
@@ -52,7 +57,7 @@ void omi_problems_note(om_problems *p, const om_graph *g, uint32_t node, om_stat
                        const char *what);
 
 /* NULL and raised when memory is out; NULL with p->n > 0 when g cannot be run. */
-om_program *omi_program_new(om_graph *g, om_arith arith, om_problems *p);
+om_program *omi_program_new(om_graph *g, om_arith arith, size_t limit, om_problems *p);
 om_program *omi_program_retain(om_program *p);
 void omi_program_release(om_program *p);
 
@@ -85,5 +90,18 @@ om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64
 
 enum { OM_PASS_EXACT = 1, OM_PASS_FAST = 2 };
 om_status omi_run_passes(om_program *p);
+#define OM_PASS_ALL(name) om_status omi_pass_##name(om_program *p);
+OM_PASS_ALL(dead_code)
+OM_PASS_ALL(identity)
+OM_PASS_ALL(fold_constants)
+OM_PASS_ALL(fold_batch_norm)
+#undef OM_PASS_ALL
+
+/* Whether folding may keep these bytes more: all of it holds at most OM_FOLD_BUDGET and twice the
+ * graph's own constants, and half of the session's limit. */
+#define OM_FOLD_BUDGET ((size_t)4 << 20)
+bool omi_program_may_fold(const om_program *p, size_t bytes);
+/* Releases constants that no node reads any more. */
+om_status omi_program_drop_unused(om_program *p);
 
 #endif

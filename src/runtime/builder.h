@@ -10,6 +10,7 @@ typedef struct om_builder {
     om_program *program;
     om_plan *plan;
     om_arena scratch;
+    size_t held;     /* bytes that the session holds besides this plan: constants, packed weights */
     om_pval *values; /* the program's, with sizes and folded contents */
     om_pval **slots;
     void **ptr;   /* scratch of omi_program_eval */

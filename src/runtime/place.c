@@ -166,7 +166,7 @@ om_status omi_place(om_builder *b) {
     p.blocks      = omi_arena_array(&b->scratch, most, sizeof *p.blocks);
     plan->patches = omi_arena_array(&plan->arena, plan->n_values + 1u, sizeof *plan->patches);
     plan->places  = omi_arena_array(&plan->arena, plan->n_values + 1u, sizeof *plan->places);
-    if (!ws || !p.home || !p.blocks || !plan->patches || !plan->places) return OM_ERR_NOMEM;
+    if (!ws || !p.home || !p.blocks || !plan->patches || !plan->places) return om_pending();
     set_roots(&p);
     follow_steps(&p);
     OM_TRY(set_outputs(&p));

@@ -31,7 +31,7 @@ static om_status take_inputs(om_builder *b, const om_feed *feeds) {
         if (!b->program->by_value[i] || v->numel > OM_FOLD_LIMIT || !feeds[i].data) continue;
         // A copy: the caller may change its own while another thread runs this plan.
         void *copy = omi_arena_alloc(&b->plan->arena, bytes + 1);
-        if (!copy) return OM_ERR_NOMEM;
+        if (!copy) return om_pending();
         memcpy(copy, feeds[i].data, bytes);
         v->known = copy;
     }
@@ -46,13 +46,23 @@ static bool small_outputs(const om_nctx *c) {
     return true;
 }
 
+/* What decides sizes must be known now, within the limit; the rest only up to a budget: run, it
+ * costs less than a plan that holds it. */
+#define PLAN_FOLD_BUDGET ((size_t)4 << 20)
+static bool worth_folding(om_builder *b, const om_nctx *c) {
+    bool sizes = false;
+    for (uint32_t k = 0; k < c->n_out; k++)
+        sizes = sizes || (c->out[k] && b->program->sizes[c->out[k]->index]);
+    return sizes || b->plan->arena.total <= PLAN_FOLD_BUDGET;
+}
+
 static om_status fold(om_builder *b, om_nctx *c, bool *done) {
     void **dst = omi_arena_array(&b->plan->arena, c->n_out + 1u, sizeof *dst);
-    if (!dst) return OM_ERR_NOMEM;
+    if (!dst) return om_pending();
     for (uint32_t k = 0; k < c->n_out; k++)
         if (c->out[k]) {
             dst[k] = omi_arena_alloc(&b->plan->arena, omi_pval_bytes(c->out[k]) + 1);
-            if (!dst[k]) return OM_ERR_NOMEM;
+            if (!dst[k]) return om_pending();
         }
     OM_TRY(omi_program_eval(b->program, c, b->ptr, dst));
     for (uint32_t k = 0; k < c->n_out; k++)
@@ -73,7 +83,8 @@ static om_status infer_all(om_builder *b) {
             if (c.out[k] && c.out[k]->rank < 0)
                 return omi_fail(OM_ERR_INTERNAL, "the sizes of '%s' were not inferred",
                                 c.out[k]->name);
-        if (c.def->fold && c.def->fold(&c) && small_outputs(&c)) OM_TRY(fold(b, &c, &b->done[i]));
+        if (c.def->fold && c.def->fold(&c) && small_outputs(&c) && worth_folding(b, &c))
+            OM_TRY(fold(b, &c, &b->done[i]));
         OM_TRY(omi_check_cancel());
     }
     return OM_OK;
@@ -100,12 +111,15 @@ static void mark_needed(om_builder *b) {
 static om_status select_all(om_builder *b) {
     const om_program *p = b->program;
     b->plan->steps      = omi_arena_array(&b->plan->arena, p->n_nodes + 1u, sizeof *b->plan->steps);
-    if (!b->plan->steps) return OM_ERR_NOMEM;
+    if (!b->plan->steps) return om_pending();
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         if (b->done[i]) continue;
         om_nctx c  = omi_program_ctx(p, &p->nodes[i], b->values, b->slots, &b->plan->arena,
                                      b->plan->workers);
+        c.held     = b->held;
+        c.limit    = b->plan->arena.cap;
         om_step *s = omi_program_select(p, &c);
+        b->held    = c.held;
         if (!s) {
             if (c.status != OM_OK) return omi_program_raise(&c);
             if (omi_failed()) return om_pending();
@@ -132,7 +146,7 @@ static om_status set_up(om_builder *b) {
     b->plan->fixed = omi_arena_array(&b->plan->arena, n, sizeof(void *));
     if (!b->values || !b->slots || !b->ptr || !b->needed || !b->done || !b->plan->in ||
         !b->plan->out || !b->plan->fixed)
-        return OM_ERR_NOMEM;
+        return om_pending();
     memcpy(b->values, p->values, p->n_values * sizeof *b->values);
     b->plan->n_in     = p->graph->n_inputs;
     b->plan->n_out    = p->graph->n_outputs;
@@ -148,13 +162,13 @@ static om_status build(om_builder *b, const om_feed *feeds, int64_t limit) {
     mark_needed(b);
     OM_TRY(select_all(b));
     OM_TRY(omi_place(b));
-    size_t need = b->plan->bytes + b->plan->out_bytes;
+    size_t run = b->plan->bytes + b->plan->out_bytes, need = b->held + b->plan->arena.total + run;
     if (limit > 0 && need > (size_t)limit)
         return omi_fail(
             OM_ERR_LIMIT,
-            "a run of these sizes needs %zu bytes; memory_limit is %lld: use smaller sizes "
-            "or raise it",
-            need, (long long)limit);
+            "a run of these sizes needs %zu bytes, %zu of them for its values; memory_limit "
+            "is %lld: use smaller sizes or raise it",
+            need, run, (long long)limit);
     return OM_OK;
 }
 
@@ -164,8 +178,9 @@ om_plan *omi_plan_new(om_program *p, const om_feed *feeds, int workers, int64_t 
     atomic_init(&plan->refs, 1);
     plan->program = omi_program_retain(p);
     plan->workers = workers;
-    om_builder b  = {.program = p, .plan = plan};
-    om_status s   = build(&b, feeds, limit);
+    om_builder b  = {.program = p, .plan = plan, .held = p->held + p->arena.total};
+    if (limit > 0) plan->arena.cap = b.scratch.cap = (size_t)limit;
+    om_status s = build(&b, feeds, limit);
     omi_arena_clear(&b.scratch);
     if (s == OM_OK) return plan;
     omi_plan_release(plan);

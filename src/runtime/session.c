@@ -60,9 +60,9 @@ static om_status raise_problems(const om_problems *p) {
                     brief);
 }
 
-static om_program *new_program(om_graph *g, om_arith arith) {
+static om_program *new_program(om_graph *g, om_arith arith, int64_t limit) {
     om_problems p = {0};
-    om_program *r = omi_program_new(g, arith, &p);
+    om_program *r = omi_program_new(g, arith, (size_t)limit, &p);
     if (!r && p.n && !omi_failed()) raise_problems(&p);
     omi_problems_free(&p);
     return r;
@@ -95,7 +95,7 @@ om_status om_graph_check(om_graph *g, om_arith arith, om_write_fn write, void *c
     if (omi_failed()) return om_pending();
     if (!g || !write) return omi_fail(OM_ERR_ARG, "the graph or the function is NULL");
     om_problems p = {0};
-    om_program *r = omi_program_new(g, arith, &p);
+    om_program *r = omi_program_new(g, arith, 0, &p);
     om_status s   = r ? omi_program_check_sizes(r, &p) : list_raised(&p);
     if (p.text.failed) s = om_pending();
     if (s == OM_OK) {
@@ -150,7 +150,7 @@ om_session *om_session_new(om_graph *g, const om_session_opts *opts) {
         return omi_free(s, sizeof *s), NULL;
     s->threads      = o.threads;
     s->memory_limit = o.memory_limit;
-    s->program      = new_program(g, o.arith);
+    s->program      = new_program(g, o.arith, o.memory_limit);
     if (!s->program || plan_fixed(s) != OM_OK) return om_session_free(s), NULL;
     s->program->creating = false;
     return s;
@@ -225,10 +225,9 @@ static om_status call_new(const om_graph *g, call *c) {
     return OM_OK;
 }
 
-static int input_index(const om_graph *g, const char *name) {
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        if (strcmp(g->values[g->inputs[i]].name, name) == 0) return (int)i;
-    return -1;
+static int input_index(const om_program *p, const char *name) {
+    uint32_t v = omi_graph_find(p->graph, name, strlen(name));
+    return v == OM_NO_VALUE ? -1 : p->input_of[v];
 }
 
 static om_status check_tensor(const om_graph *g, uint32_t i, const om_tensor *t) {
@@ -244,16 +243,21 @@ static om_status check_tensor(const om_graph *g, uint32_t i, const om_tensor *t)
     return OM_OK;
 }
 
-static om_status bind_tensors(const om_graph *g, int n_in, const om_binding *in, call *c) {
+static om_status bind_tensors(const om_program *p, int n_in, const om_binding *in, call *c) {
+    const om_graph *g = p->graph;
     char name[80];
     for (int k = 0; k < n_in; k++) {
         if (!in[k].name) return omi_fail(OM_ERR_ARG, "binding %d has no name", k);
-        int i = input_index(g, in[k].name);
+        if (k % 1024 == 1023) OM_TRY(omi_check_cancel());
+        int i = input_index(p, in[k].name);
+        if (i >= 0 && !c->t[i]) {
+            OM_TRY(check_tensor(g, (uint32_t)i, in[k].tensor));
+            c->t[i] = in[k].tensor;
+            continue;
+        }
         omi_escape_buf(name, sizeof name, in[k].name, strlen(in[k].name));
         if (i < 0) return omi_fail(OM_ERR_ARG, "the graph has no input '%s'", name);
-        if (c->t[i]) return omi_fail(OM_ERR_ARG, "input '%s' is given twice", name);
-        OM_TRY(check_tensor(g, (uint32_t)i, in[k].tensor));
-        c->t[i] = in[k].tensor;
+        return omi_fail(OM_ERR_ARG, "input '%s' is given twice", name);
     }
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const char *n = g->values[g->inputs[i]].name;
@@ -289,7 +293,10 @@ static om_status make_outputs(const om_plan *p, const call *c, const om_graph *g
         made[i] = omi_new(p->out[i].dtype, p->out[i].rank, p->out[i].shape);
         if (!made[i]) return om_pending();
         data[i] = omi_ptr(made[i]);
-        spread_marks(g, c, made[i]);
+        if (i == 0)
+            spread_marks(g, c, made[0]);
+        else
+            omi_spread_marks(made[i], made[0]); // which has those of all inputs
     }
     return OM_OK;
 }
@@ -316,7 +323,7 @@ static om_status session_run(om_session *s, int n_in, const om_binding *in, int 
     om_tensor **made  = omi_calloc(mbytes);
     om_status st      = made ? call_new(g, &c) : OM_ERR_NOMEM;
     om_scope scope    = om_scope_begin();
-    if (st == OM_OK) st = bind_tensors(g, n_in, in, &c);
+    if (st == OM_OK) st = bind_tensors(s->program, n_in, in, &c);
     if (st == OM_OK) st = run_call(s, &c, made);
     for (int i = 0; st == OM_OK && i < n_out; i++)
         out[i] = om_retain(made[i]);
