@@ -48,6 +48,9 @@ static om_status lower_batch_norm2d(om_lowering *lw, const om_call *call, om_tva
     for (uint32_t i = 1; i < 5; i++)
         if (in[i] && !omi_lw_unify(lw, 0, &x->e[1], 1, i, &in[i]->e[0], 0, false, &unused))
             return omi_lw_done();
+    // Absent ones are written as constants of this size.
+    if ((!in[1] || !in[2]) && !omi_lw_need_static(lw, 0, x, 1, "has no scale or no shift"))
+        return omi_lw_done();
     int64_t c    = x->e[1].size;
     om_tvalue *w = in[1] ? in[1] : omi_lw_filled(lw, t, 1, &c, 1);
     om_tvalue *b = in[2] ? in[2] : omi_lw_filled(lw, t, 1, &c, 0);

@@ -1,6 +1,6 @@
 /*
- * main.c -- runs the samples of every family: `test_ops unit [op]`, `test_ops exact [op]`;
- * `test_ops dump` writes them for tools/torch_ops_check.py.
+ * main.c -- runs the samples of every family: `test_ops unit [op]`, `test_ops exact [op]`,
+ * `test_ops axes [op]`; `test_ops dump` writes them for tools/torch_ops_check.py.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,6 +28,14 @@ static void test_exact(void **state) {
     sample_check_exact(*state);
 }
 
+static void test_axes(void **state) {
+    sample_check_axes(*state);
+}
+static void test_axes_census(void **state) {
+    (void)state;
+    sample_axes_census();
+}
+
 /* Every row of ops.def has a sample that works and one that must fail. */
 static void test_census(void **state) {
     (void)state;
@@ -48,10 +56,11 @@ static void test_census(void **state) {
 int main(int argc, char **argv) {
     sample_alloc_install();
     bool exact = argc > 1 && strcmp(argv[1], "exact") == 0;
+    bool axes  = argc > 1 && strcmp(argv[1], "axes") == 0;
     bool dump  = argc > 1 && strcmp(argv[1], "dump") == 0;
     struct CMUnitTest tests[256];
     size_t n = 0;
-    if (argc <= 2 && !exact) tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_census);
+    if (argc <= 2 && !exact && !axes) tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_census);
     for (size_t f = 0; f < OM_COUNT(families); f++)
         for (const sample_op *op = families[f]; op->name && n < OM_COUNT(tests); op++) {
             if (argc > 2 && strcmp(argv[2], op->name) != 0) continue;
@@ -61,9 +70,12 @@ int main(int argc, char **argv) {
                 void *p;
             } state    = {.c = op};
             tests[n++] = (struct CMUnitTest){.name          = op->name,
-                                             .test_func     = exact ? test_exact : test_unit,
+                                             .test_func     = exact  ? test_exact
+                                                              : axes ? test_axes
+                                                                     : test_unit,
                                              .initial_state = state.p};
         }
     if (dump) return 0;
+    if (axes && argc == 2) tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_axes_census);
     return _cmocka_run_group_tests(exact ? "ops, bits" : "ops", tests, n, NULL, NULL);
 }

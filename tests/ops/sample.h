@@ -112,6 +112,9 @@ om_tensor *sample_cotangent(const om_tensor *t, int which);
 void sample_check_unit(const sample_op *op);
 /* The bit checks: views, kernel columns, trace -> session. */
 void sample_check_exact(const sample_op *op);
+/* sample_axes.c: every axis of every row, symbolic; then how many there were, against the floor. */
+void sample_check_axes(const sample_op *op);
+void sample_axes_census(void);
 /* sample_trace.c: one row through trace, session, save and load. */
 void sample_trace_check(const sample_op *op, const sample *s);
 
