@@ -17,12 +17,10 @@ bool omi_ext_eval(const om_extent *e, const int64_t *values, int64_t *out) {
 static bool eval_window(const om_atom *a, int64_t n, int64_t *out) {
     int64_t room, stride = a->p[1], count;
     if (stride < 1 || !omi_add_i64(n, a->p[0], &room)) return false;
+    if (a->kind == OM_ATOM_CEIL && !omi_add_i64(room, stride - 1, &room)) return false;
     if (room < 0) return false; // the kernel does not fit
     count = room / stride + 1;
-    if (a->kind == OM_ATOM_CEIL && room % stride) {
-        count++;
-        if ((count - 1) * stride >= n + a->p[2]) count--;
-    }
+    if (a->kind == OM_ATOM_CEIL && (count - 1) * stride >= n + a->p[2]) count--;
     *out = count;
     return true;
 }
