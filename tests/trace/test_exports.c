@@ -90,7 +90,8 @@ static void *call_scope_return(void) {
     return NULL;
 }
 
-// clang-format off: the rows below are one long macro list
+/* The rows below are long macro lists. */
+// clang-format off
 #define R(name, ...)                                                                               \
     static om_tensor *t_##name(void) {                                                             \
         return name(__VA_ARGS__);                                                                  \
@@ -114,76 +115,34 @@ static void *call_scope_return(void) {
     1, (int64_t[]) {                                                                               \
         1                                                                                          \
     }
-#define RECORDED(F)                                                                                \
-    F(om_abs, x)                                                                                   \
-    F(om_adaptive_avg_pool2d, im, 1, 1)                                                            \
-    F(om_add, x, y)                                                                                \
-    F(om_add_scalar, x, 1)                                                                         \
-    F(om_and, flags, flags)                                                                        \
-    F(om_arange_like, x, 0)                                                                        \
-    F(om_argmax, x, 1, false)                                                                      \
-    F(om_argmin, x, 1, false)                                                                      \
-    F(om_avg_pool2d, im, 2, 2, NULL)                                                               \
-    F(om_batch_norm2d, im, ch, ch, ch, ch, &(om_batch_norm_opts){.struct_size = 0}) F(             \
-        om_cast, x, OM_F64) F(om_causal_mask, x,                                                   \
-                              x) F(om_clamp, x, 0, 1) F(om_clone, x) F(om_concat, 2,               \
-                                                                       ((om_tensor *[]){x, y}), 0) \
-        F(om_contiguous, x) F(om_conv2d, im, kern, NULL, NULL) F(om_detach, x) F(om_div, x, y) F(  \
-            om_div_scalar,                                                                         \
-            x, 2) F(om_dropout, x, 0.5f, false, NULL)                                              \
-            F(om_embedding, x, ix, -1) F(om_equal, x, y) F(om_erf, x) F(om_exp, x) F(              \
-                om_expand,                                                                         \
-                one, OM_DIMS(3, 4)) F(om_expand_as, one, x)                                        \
-                F(om_flatten, im, 1) F(om_forward, linear, x) F(om_full_like, x, 2, OM_F32) F(     \
-                    om_gelu, x)                                                                    \
-                    F(om_gelu_tanh, x) F(om_greater, x, y) F(om_greater_equal, x, y) F(            \
-                        om_index_select,                                                           \
-                        x,                                                                         \
-                        1, ix) F(om_layer_norm, x, 1, NULL, NULL,                                  \
-                                 1e-5f) F(om_less, x, y)                                           \
-                        F(om_less_equal, x, y) F(om_linear, x, w2, NULL) F(om_log, x) F(           \
-                            om_log_softmax,                                                        \
-                            x, 1) F(om_matmul, x, om_transpose(y, 0, 1))                           \
-                            F(om_max, x, AX1, false) F(om_max_pool2d, im, 2, 2, NULL) F(           \
-                                om_maximum,                                                        \
-                                x, y) F(om_mean, x, AX1, false)                                    \
-                                F(om_mean_all, x) F(om_min, x, AX1, false) F(om_minimum, x, y)     \
-                                    F(om_mse_loss, x, y) F(om_mul, x, y) F(om_mul_scalar, x, 2) F( \
-                                        om_neg,                                                    \
-                                        x) F(om_not, flags)                                        \
-                                        F(om_not_equal, x, y) F(om_ones_like, x) F(                \
-                                            om_or,                                                 \
-                                            flags,                                                 \
-                                            flags) F(om_pad, x, 2, ((int64_t[]){0, 1}),            \
-                                                     ((int64_t[]){0, 0}),                          \
-                                                     0) F(om_permute, x, 2, (int64_t[]){1, 0})     \
-                                            F(om_rdiv_scalar, x,                                   \
-                                              2) F(om_reciprocal, x)                               \
-                                                F(om_relu, x) F(om_reshape, x, OM_DIMS(-1, 2)) F(  \
-                                                    om_retain_and_back,                            \
-                                                    x) F(om_rsub_scalar, x,                        \
-                                                         1) F(om_scale, x, 2)                      \
-                                                    F(om_select, x, 0, 1) F(om_sigmoid, x) F(      \
-                                                        om_silu,                                   \
-                                                        x) F(om_slice, x, 1, 1, 3, 1)              \
-                                                        F(om_softmax, x,                           \
-                                                          1) F(om_sqrt, x)                         \
-                                                            F(om_squeeze, one, 1, (int64_t[]){0})  \
-                                                                F(om_stack, 2,                     \
-                                                                  ((om_tensor *[]){x, y}),         \
-                                                                  0) F(om_sub, x,                  \
-                                                                       y) F(om_sub_scalar, x, 1)   \
-                                                                    F(om_sum, x, AX1,              \
-                                                                      false) F(om_sum_all,         \
-                                                                               x) F(om_tanh, x)    \
-                                                                        F(om_transpose, x, 0,      \
-                                                                          1) F(om_unsqueeze, x, 1, \
-                                                                               (int64_t[]){0})     \
-                                                                            F(om_where, flags, x,  \
-                                                                              y) F(om_xor, flags,  \
-                                                                                   flags)          \
-                                                                                F(om_zeros_like,   \
-                                                                                  x)
+#define RECORDED(F) \
+    F(om_abs, x) F(om_adaptive_avg_pool2d, im, 1, 1) F(om_add, x, y) F(om_add_scalar, x, 1) \
+    F(om_and, flags, flags) F(om_arange_like, x, 0) F(om_argmax, x, 1, false) \
+    F(om_argmin, x, 1, false) F(om_avg_pool2d, im, 2, 2, NULL) \
+    F(om_batch_norm2d, im, ch, ch, ch, ch, &(om_batch_norm_opts){.struct_size = 0}) \
+    F(om_cast, x, OM_F64) F(om_causal_mask, x, x) F(om_clamp, x, 0, 1) F(om_clone, x) \
+    F(om_concat, 2, ((om_tensor *[]){x, y}), 0) F(om_contiguous, x) \
+    F(om_conv2d, im, kern, NULL, NULL) F(om_detach, x) F(om_div, x, y) F(om_div_scalar, x, 2) \
+    F(om_dropout, x, 0.5f, false, NULL) F(om_embedding, x, ix, -1) F(om_equal, x, y) \
+    F(om_erf, x) F(om_exp, x) F(om_expand, one, OM_DIMS(3, 4)) F(om_expand_as, one, x) \
+    F(om_flatten, im, 1) F(om_forward, linear, x) F(om_full_like, x, 2, OM_F32) F(om_gelu, x) \
+    F(om_gelu_tanh, x) F(om_greater, x, y) F(om_greater_equal, x, y) \
+    F(om_index_select, x, 1, ix) F(om_layer_norm, x, 1, NULL, NULL, 1e-5f) F(om_less, x, y) \
+    F(om_less_equal, x, y) F(om_linear, x, w2, NULL) F(om_log, x) F(om_log_softmax, x, 1) \
+    F(om_matmul, x, om_transpose(y, 0, 1)) F(om_max, x, AX1, false) \
+    F(om_max_pool2d, im, 2, 2, NULL) F(om_maximum, x, y) F(om_mean, x, AX1, false) \
+    F(om_mean_all, x) F(om_min, x, AX1, false) F(om_minimum, x, y) F(om_mse_loss, x, y) \
+    F(om_mul, x, y) F(om_mul_scalar, x, 2) F(om_neg, x) F(om_not, flags) F(om_not_equal, x, y) \
+    F(om_ones_like, x) F(om_or, flags, flags) \
+    F(om_pad, x, 2, ((int64_t[]){0, 1}), ((int64_t[]){0, 0}), 0) \
+    F(om_permute, x, 2, (int64_t[]){1, 0}) F(om_rdiv_scalar, x, 2) F(om_reciprocal, x) \
+    F(om_relu, x) F(om_reshape, x, OM_DIMS(-1, 2)) F(om_retain_and_back, x) \
+    F(om_rsub_scalar, x, 1) F(om_scale, x, 2) F(om_select, x, 0, 1) F(om_sigmoid, x) \
+    F(om_silu, x) F(om_slice, x, 1, 1, 3, 1) F(om_softmax, x, 1) F(om_sqrt, x) \
+    F(om_squeeze, one, 1, (int64_t[]){0}) F(om_stack, 2, ((om_tensor *[]){x, y}), 0) \
+    F(om_sub, x, y) F(om_sub_scalar, x, 1) F(om_sum, x, AX1, false) F(om_sum_all, x) \
+    F(om_tanh, x) F(om_transpose, x, 0, 1) F(om_unsqueeze, x, 1, (int64_t[]){0}) \
+    F(om_where, flags, x, y) F(om_xor, flags, flags) F(om_zeros_like, x)
 static om_tensor *om_retain_and_back(om_tensor *t) {
     om_release(om_retain(t));
     return t;
@@ -193,25 +152,17 @@ C(om_split, call_split)
 C(om_top_k, call_top_k)
 C(om_custom, call_custom)
 
-#define REFUSED_ONES(F)                                                                            \
-    F(om_add_, x, y)                                                                               \
-    F(om_add_into, x)                                                                              \
-    F(om_allclose, x, x, 0, 0)                                                                     \
-    F(om_backward, x)                                                                              \
-    F(om_backward_with, x, NULL)                                                                   \
-    F(om_bit_equal, x, x)                                                                          \
-    F(om_copy_, plain, x)                                                                          \
-    F(om_cross_entropy, logits, target)                                                            \
-    F(om_cross_entropy_with, logits, target, NULL)                                                 \
-    F(om_data, x) F(om_data_mut, x) F(om_fill_, x, 1) F(om_get, x, (int64_t[]){0, 0})              \
-        F(om_hash, x, hex) F(om_item_f32, one) F(om_item_f64, one) F(om_item_i64, ix)              \
-            F(om_mul_scalar_, x, 2) F(om_nll_loss, logits, target, NULL)                           \
-                F(om_npy_save, x, "no.npy") F(om_session_call, session, x)                         \
-                    F(om_set, x, ((int64_t[]){0, 0}), 1) F(om_set_requires_grad, x, true)          \
-                        F(om_text_of, x) F(om_to_nchw16c, im)                                      \
-                            F(om_trace_input, tr, "again", x, 0, NULL)                             \
-                                F(om_trace_parameter, tr, "p", x) F(om_nn_save, holder, "no.om")   \
-                                    F(om_nn_load_into, x) F(om_trace_params, tr, holder)
+#define REFUSED_ONES(F) \
+    F(om_add_, x, y) F(om_add_into, x) F(om_allclose, x, x, 0, 0) F(om_backward, x) \
+    F(om_backward_with, x, NULL) F(om_bit_equal, x, x) F(om_copy_, plain, x) \
+    F(om_cross_entropy, logits, target) F(om_cross_entropy_with, logits, target, NULL) \
+    F(om_data, x) F(om_data_mut, x) F(om_fill_, x, 1) F(om_get, x, (int64_t[]){0, 0}) \
+    F(om_hash, x, hex) F(om_item_f32, one) F(om_item_f64, one) F(om_item_i64, ix) \
+    F(om_mul_scalar_, x, 2) F(om_nll_loss, logits, target, NULL) F(om_npy_save, x, "no.npy") \
+    F(om_session_call, session, x) F(om_set, x, ((int64_t[]){0, 0}), 1) \
+    F(om_set_requires_grad, x, true) F(om_text_of, x) F(om_to_nchw16c, im) \
+    F(om_trace_input, tr, "again", x, 0, NULL) F(om_trace_parameter, tr, "p", x) \
+    F(om_nn_save, holder, "no.om") F(om_nn_load_into, x) F(om_trace_params, tr, holder)
 static om_status om_add_into(om_tensor *t) {
     return om_add_(plain, t);
 }
@@ -229,18 +180,10 @@ C(om_npy_save_memory, call_npy_memory)
 C(om_copy_out, call_copy_out)
 C(om_grad, call_grad)
 
-#define NOT_READ(F)                                                                                \
-    F(om_dim, x, 0)                                                                                \
-    F(om_dtype_of, x)                                                                              \
-    F(om_grad_of, x)                                                                               \
-    F(om_id, x)                                                                                    \
-    F(om_is_contiguous, x)                                                                         \
-    F(om_name, x)                                                                                  \
-    F(om_numel, x)                                                                                 \
-    F(om_rank, x)                                                                                  \
-    F(om_requires_grad, x)                                                                         \
-    F(om_shape_of, x) F(om_trace_output, tr, "out", om_neg(x))                                     \
-        F(om_nn_buffer, om_nn_child(holder, "in"), "b2", x)
+#define NOT_READ(F) \
+    F(om_dim, x, 0) F(om_dtype_of, x) F(om_grad_of, x) F(om_id, x) F(om_is_contiguous, x) \
+    F(om_name, x) F(om_numel, x) F(om_rank, x) F(om_requires_grad, x) F(om_shape_of, x) \
+    F(om_trace_output, tr, "out", om_neg(x)) F(om_nn_buffer, om_nn_child(holder, "in"), "b2", x)
 NOT_READ(V)
 N(om_clear_grad, x)
 N(om_set_name, x, "x")
