@@ -270,6 +270,11 @@ for opset in (7, 8, 10):
     case(f"MaxPool_opset{opset}", [n("MaxPool", "x", "y", kernel_shape=[2, 2], pads=[1, 0, 0, 1])], {"x": f(1, 2, 5, 5)}, ["y"], opset=opset)
 case("Shape_opset14", [n("Shape", "x", "y")], {"x": f(2, 0, 4)}, ["y"], opset=14)
 case("Reshape_opset5", [n("Reshape", "x s", "y")], {"x": f(2, 6)}, ["y"], {"s": i64(0, -1, 2)}, opset=5)
+case("Cast_opset13", [n("Cast", "x", "y", to=7)], {"x": np.array([0.5, -2.75, 3], np.float32)}, ["y"], opset=13)
+case("CastLike_opset15", [n("CastLike", "x t", "y")], {"x": np.array([0, 2, -1], np.int64), "t": f(1)}, ["y"], opset=15)
+for op in ("ReduceMax", "ReduceMin"):
+    case(op + "_opset18", [n(op, "x a", "y", keepdims=0)], {"x": f(2, 3)}, ["y"], {"a": i64(0)}, opset=18)
+case("Pad_opset11", [n("Pad", "x p v", "y")], {"x": f(2, 3)}, ["y"], {"p": i64(0, 1, 1, 0), "v": np.float32(4)}, opset=11)
 case("Softmax_opset12_axis0", [n("Softmax", "x", "y", axis=0)], {"x": f(2, 3)}, ["y"], opset=12)
 
 

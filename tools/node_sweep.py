@@ -545,6 +545,11 @@ def main():
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 40)
     only = sys.argv[4] if len(sys.argv) > 4 else None
     ops = [only] if only else sorted(TYPES)
+    rows = (pathlib.Path(__file__).resolve().parent.parent / "src/graphops/opset.def").read_text()
+    missing = set(re.findall(r'^OM_NODE\("", (\w+),', rows, flags=re.M)) - TYPES.keys()
+    if missing:
+        print(f"FAIL node types without a maker here: {sorted(missing)}")
+        return 1
     print(f"node_sweep: {n} nodes, seed {seed}")
     bad, counts, silent = 0, collections.Counter(), collections.Counter()
     for first in range(0, n, 3000):

@@ -351,7 +351,11 @@ static void test_rows_agree_with_the_kernels(void **state) {
             if (has != (d->in[0].types >> t & 1)) fail_msg("%s of type %d", d->type, t);
         }
     }
-    int32_t oldest;
+    int32_t oldest, other = 0;
+    for (size_t i = 0; i < n; i++)
+        other += omi_node_select(&rows[i], true) != omi_node_select(&rows[i], false);
+    assert_int_equal(other,
+                     8); // Exp, Tanh, Sigmoid, Gelu, and both forms of Softmax and LogSoftmax
     assert_null(omi_node_def("Relu", "", 5, &oldest));
     assert_int_equal(oldest, 6);
     assert_null(omi_node_def("Frobnicate", "", 20, &oldest));
