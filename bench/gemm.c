@@ -40,7 +40,10 @@ static float *floats(size_t n) {
 typedef struct problem {
     om_matmul_plan m;
     om_matmul_ptrs x;
-    om_conv2d_args c;
+    om_conv_plan c;
+    om_conv_gx_plan gx;
+    om_conv_gw_plan gw;
+    om_conv_ptrs d;
     int kind, workers; /* 0 product; 1, 2, 3 convolution */
     void *ws;
     float *dx;
@@ -52,13 +55,13 @@ static void once(const problem *p) {
         omi_matmul_run(&p->m, &p->x, p->ws);
         break;
     case 1:
-        omi_conv2d(&p->c, p->ws, p->workers);
+        omi_conv_run(&p->c, &p->d, p->ws);
         break;
     case 2:
-        omi_conv2d_grad_x(&p->c.g, p->c.y, p->c.weight, p->dx, p->ws, p->workers);
+        omi_conv_gx_run(&p->gx, p->d.y, p->d.weight, p->dx, p->ws);
         break;
     default:
-        omi_conv2d_grad_w(&p->c.g, p->c.y, p->c.x, p->dx, p->ws, p->workers);
+        omi_conv_gw_run(&p->gw, p->d.y, p->d.x, p->dx, p->ws);
     }
 }
 
@@ -100,24 +103,22 @@ static double time_product(int64_t m, int64_t n, int64_t k, int packed) {
 }
 
 static double time_conv(const int64_t *v, int dir) {
-    problem p        = {.kind = dir + 1, .workers = omi_workers()};
-    om_conv2d_geom g = {
-        .n = v[0], .c = v[1], .h = v[2], .w = v[3], .oc = v[4], .kh = v[5], .kw = v[5]};
-    g.stride[0] = g.stride[1] = v[6];
-    g.dilation[0] = g.dilation[1] = 1;
-    g.pad[0] = g.pad[1] = g.pad[2] = g.pad[3] = v[7];
-    g.groups                                  = 1;
-    g.oh                                      = omi_window_out(g.h, g.kh, v[6], 1, v[7], v[7]);
-    g.ow                                      = omi_window_out(g.w, g.kw, v[6], 1, v[7], v[7]);
-    size_t xn = (size_t)(g.n * g.c * g.h * g.w), wn = (size_t)(g.oc * g.c * g.kh * g.kw);
-    float *x = floats(xn), *w = floats(wn), *y = floats((size_t)(g.n * g.oc * g.oh * g.ow));
-    float *pw = floats(omi_conv2d_pack_bytes(&g) / 4);
-    omi_conv2d_pack(&g, w, pw);
-    p.c          = (om_conv2d_args){.g = g, .x = x, .weight = w, .w_packed = pw, .y = y};
-    p.dx         = floats(xn > wn ? xn : wn);
-    size_t bytes = dir == 0   ? omi_conv2d_workspace(&g, true, p.workers)
-                   : dir == 1 ? omi_conv2d_grad_x_workspace(&g, p.workers)
-                              : omi_conv2d_grad_w_workspace(&g, p.workers);
+    problem p      = {.kind = dir + 1, .workers = omi_workers()};
+    om_conv_geom g = {.n = v[0], .c = v[1], .oc = v[4], .groups = 1};
+    g.win          = (om_window){2,      {v[2], v[3]}, {v[5], v[5]}, {v[6], v[6]},
+                                 {1, 1}, {v[7], v[7]}, {v[7], v[7]}, {0}};
+    if (!omi_window_make(&g.win, OM_WINDOW_FLOOR)) exit(1);
+    size_t xn = (size_t)(g.n * g.c * v[2] * v[3]), wn = (size_t)(g.oc * g.c * v[5] * v[5]);
+    float *x = floats(xn), *w = floats(wn);
+    float *y  = floats((size_t)(g.n * g.oc * g.win.out[0] * g.win.out[1]));
+    float *pw = floats(omi_conv_pack_bytes(&g) / 4);
+    omi_conv_pack(&g, w, pw);
+    p.d  = (om_conv_ptrs){.x = x, .weight = w, .w_packed = pw, .y = y};
+    p.dx = floats(xn > wn ? xn : wn);
+    if (!omi_conv_plan(&g, true, p.workers, &p.c) || !omi_conv_gx_plan(&g, p.workers, &p.gx) ||
+        !omi_conv_gw_plan(&g, p.workers, &p.gw))
+        exit(1);
+    size_t bytes = dir == 0 ? p.c.ws_bytes : dir == 1 ? p.gx.ws_bytes : p.gw.ws_bytes;
     p.ws         = floats(bytes / 4 + 16);
     double t     = best_time(&p);
     free(x), free(w), free(y), free(pw), free(p.dx), free(p.ws);

@@ -1,54 +1,44 @@
 /*
- * conv_pad.h -- the padded copy that convolution kernels read, shared by Conv and its gradients.
+ * conv_pad.h -- what Conv and its gradients share: the copy of the input that the kernels read, and
+ * the kernel called in pieces.
  *
- * Channel planes of rows * row floats. A row holds step phases of width floats: column x of the
- * padded input is at (x % step) * width + x / step, so pixels that are step columns apart in the
- * input are neighbours and vectors load them directly. Missing cells are +0 and take part (AR-3.1).
+ * The copy holds a plane per channel. Where windows overlap it is the padded input itself, its
+ * columns sorted by phase: column x is at (x % step) * width + x / step, so pixels that are step
+ * columns apart are neighbours and vectors load them directly. Where windows leave gaps (strides or
+ * dilations beyond the kernel's taps) it holds for each tap only the cells that some output reads.
+ * Each axis takes the smaller form, so a copy has at most outputs times taps cells. Missing cells
+ * are +0 and take part (AR-3.1).
  */
 #ifndef OM_COMPUTE_CONV_PAD_H
 #define OM_COMPUTE_CONV_PAD_H
 
-#include "base/checked.h"
 #include "compute/conv.h"
 #include "kernels/args.h"
 
-typedef struct om_padded {
-    int64_t rows, step, width, row, plane;
-} om_padded;
-
-/* Multiplications of one call, for the question whether it is worth a second thread. */
-OM_INLINE int64_t omi_conv_work(const om_conv2d_geom *g) {
-    int64_t v[] = {g->n, g->oc, g->oh, g->ow, g->c / g->groups, g->kh, g->kw};
-    return omi_product_at_most(v, 7);
-}
-
-/* For out_rows output rows of the geometry. */
-OM_INLINE om_padded omi_padded_of(const om_conv2d_geom *g, int64_t out_rows) {
-    om_padded p = {.step = g->stride[1]};
-    p.rows      = (out_rows - 1) * g->stride[0] + (g->kh - 1) * g->dilation[0] + 1;
-    int64_t w   = (g->ow - 1) * g->stride[1] + (g->kw - 1) * g->dilation[1] + 1;
-    p.width     = omi_ceil_div(w, p.step);
-    p.row       = p.step * p.width;
-    p.plane     = p.rows * p.row;
-    return p;
-}
-
+/* For out_rows output rows of the window. */
+om_padded omi_padded_of(const om_window *w, int64_t out_rows);
 /* Offset of tap (i, j) from the first pixel. */
-OM_INLINE int64_t omi_padded_tap(const om_padded *p, const om_conv2d_geom *g, int64_t i,
-                                 int64_t j) {
-    int64_t x = j * g->dilation[1];
-    return i * g->dilation[0] * p->row + x % p->step * p->width + x / p->step;
+int64_t omi_padded_tap(const om_padded *p, const om_window *w, int64_t i, int64_t j);
+
+/* Fills the copy of chans planes [h, w] of x; its row 0 is input row top, column 0 input column
+ * left (either may be negative). Leaves OM_CONV_SLACK zeroed floats behind. */
+void omi_conv_pad(const om_padded *p, const om_kernels *k, const float *x, int64_t chans, int64_t h,
+                  int64_t w, int64_t top, int64_t left, float *dst);
+
+/* Rows of weights in tiles 0 .. t of `tiles`. */
+OM_INLINE int64_t omi_conv_rows_before(int64_t rows, int64_t tiles, int64_t t) {
+    return t * (rows / tiles) + omi_min64(t, rows % tiles);
 }
 
-/* Copies chans planes [h, w] of x; row 0 of the copy is input row top, column 0 input column left
- * (either may be negative). Leaves OM_CONV_SLACK zeroed floats behind. */
-void omi_conv_pad(const om_padded *p, const float *x, int64_t chans, int64_t h, int64_t w,
-                  int64_t top, int64_t left, float *dst);
+/* conv_f32 on pieces of a's pixels and tiles, asking between them whether to stop; ep (or NULL) is
+ * applied to each piece while it is in cache, as rows from row0 and pixels from pixel0 on. */
+void omi_conv_pieces(const om_kernels *k, const om_conv_args *a, const om_epilogue *ep,
+                     int64_t row0, int64_t pixel0);
 
 /* Channels in one chain of AR-3.1. */
-OM_INLINE int64_t omi_conv_block(const om_conv2d_geom *g) {
-    int64_t cb = 1;
-    while (cb < 256 && cb * 2 * g->kh * g->kw <= 288)
+OM_INLINE int64_t omi_conv_block(const om_conv_geom *g) {
+    int64_t cb = 1, area = g->win.k[0] * g->win.k[1];
+    while (cb < 256 && cb * 2 * area <= 288)
         cb *= 2;
     return cb;
 }

@@ -32,6 +32,7 @@ typedef struct om_ep_step {
     bool fast;
     const float *a, *b; /* element of row 0, column 0; b has the strides of a */
     int64_t rs, cs;
+    int64_t is; /* of a convolution: floats from one image to the next; 0: all have the same */
 } om_ep_step;
 
 typedef struct om_epilogue {

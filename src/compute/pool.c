@@ -1,215 +1,228 @@
 /*
- * pool.c -- MaxPool and AveragePool with their gradients (AR-1.5, AR-4.5, AR-8, AR-11.2), and the
- * blocked layout NCHW16c.
+ * pool.c -- MaxPool and AveragePool with their gradients.
  *
- * Planes are independent and shared among threads. Forward goes tap by tap over rows of outputs;
- * the order of taps at each output is the rule's, row-major. Gradients go output by output, as the
+ * Planes are independent and shared among threads. Outputs all of whose taps exist go to the
+ * column's kernels in runs of a row; those at the border are made here, over the taps that exist.
+ * The order of taps at each output is the rule's, row-major. Gradients go output by output, as the
  * rule adds them.
  */
-#include "compute/conv.h"
+#include "compute/pool.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "compute/split.h"
-#include "kernels/table.h"
 
-int64_t omi_pool_out(int64_t in, int64_t k, int64_t stride, int64_t dilation, int64_t before,
-                     int64_t after, bool ceil_mode) {
-    int64_t room = in + before + after - dilation * (k - 1) - 1 + (ceil_mode ? stride - 1 : 0);
-    if (room < 0) return 0;
-    int64_t out = room / stride + 1;
-    if (ceil_mode && (out - 1) * stride >= in + before) out--;
-    return out;
+#define PLANES_WORK 32768              /* taps of a chunk of planes, about       */
+#define ASK_WORK    ((int64_t)1 << 18) /* taps between two questions about time */
+
+void omi_pool_plan(const om_pool_geom *g, om_pool_plan *p) {
+    *p = (om_pool_plan){.g = *g, .kern = omi_kernels()};
+    int64_t work[4]; /* of one plane: a kernel may be larger than its input by any factor */
+    for (int i = 0; i < 2; i++) {
+        omi_window_inside(&g->win, i, &p->inside[i][0], &p->inside[i][1]);
+        work[2 * i]     = g->win.out[i];
+        work[2 * i + 1] = omi_min64(g->win.k[i], g->win.in[i]);
+    }
+    int64_t taps = omi_max64(omi_product_at_most(work, 4), g->win.in[0] * g->win.in[1]);
+    p->planes    = omi_max64(1, PLANES_WORK / omi_max64(taps, 1));
 }
 
 typedef struct pool_run {
-    const om_pool2d_geom *g;
-    const om_kernels *kern;
+    const om_pool_plan *p;
     const float *x, *dy;
-    float *y; /* or dx */
+    float *y;           /* or dx */
+    int32_t *at;        /* winners to write  */
+    const int32_t *won; /* winners of before */
     bool max;
-    int64_t planes; /* of a chunk */
 } pool_run;
 
-/* Outputs [*lo, *hi) along an axis whose tap k lies inside the input. */
-static void valid_outputs(const om_pool2d_geom *g, int axis, int64_t k, int64_t *lo, int64_t *hi) {
-    int64_t in = axis ? g->w : g->h, out = axis ? g->ow : g->oh, s = g->stride[axis];
-    int64_t at = k * g->dilation[axis] - g->pad[axis]; /* input position for output 0 */
-    *lo        = at < 0 ? omi_ceil_div(-at, s) : 0;
-    *hi        = in - 1 - at < 0 ? 0 : omi_min64(out, (in - 1 - at) / s + 1);
+/* Existing taps of one output, and a count of taps until time is asked about. */
+typedef struct taps {
+    int64_t lo[2], hi[2];
+    int64_t h, w; /* input position of tap 0, 0 */
+} taps;
+
+static taps taps_of(const om_window *w, int64_t oh, int64_t ow) {
+    taps t;
+    omi_window_taps(w, 0, oh, 0, w->in[0], &t.lo[0], &t.hi[0]);
+    omi_window_taps(w, 1, ow, 0, w->in[1], &t.lo[1], &t.hi[1]);
+    t.h = oh * w->stride[0] - w->before[0];
+    t.w = ow * w->stride[1] - w->before[1];
+    return t;
 }
 
-/* Taps [*from, *to) of output o along an axis that lie at lo .. hi - 1: a kernel may reach far
- * beyond the image, and only what is there is looked at. */
-static void taps_between(const om_pool2d_geom *g, int axis, int64_t o, int64_t lo, int64_t hi,
-                         int64_t *from, int64_t *to) {
-    int64_t at = o * g->stride[axis] - g->pad[axis], d = g->dilation[axis],
-            k = axis ? g->kw : g->kh;
-    *from     = at >= lo ? 0 : omi_ceil_div(lo - at, d);
-    *to       = hi <= at ? 0 : omi_min64(k, (hi - 1 - at) / d + 1);
-    *from     = omi_min64(*from, *to);
-}
-
-static void taps_in(const om_pool2d_geom *g, int axis, int64_t o, int64_t *from, int64_t *to) {
-    taps_between(g, axis, o, 0, axis ? g->w : g->h, from, to);
-}
-
-/* Taps of output o along an axis that exist; with pads: that lie in the input or its padding. */
-static int64_t taps_of(const om_pool2d_geom *g, int axis, int64_t o, bool pads) {
-    int64_t in = axis ? g->w : g->h, from, to;
-    taps_between(g, axis, o, pads ? -g->pad[axis] : 0, pads ? in + g->pad[axis + 2] : in, &from,
-                 &to);
-    return to - from;
-}
-
-static float divisor(const om_pool2d_geom *g, int64_t oh, int64_t ow) {
-    return (float)(taps_of(g, 0, oh, g->include_pad) * taps_of(g, 1, ow, g->include_pad));
-}
-
-static void forward_plane(const pool_run *r, const float *x, float *y) {
-    const om_pool2d_geom *g = r->g;
-    for (int64_t i = 0; i < g->oh * g->ow; i++)
-        y[i] = r->max ? -INFINITY : 0.0f;
-    int64_t j0, j1, unused;
-    taps_in(g, 1, g->ow - 1, &j0,
-            &unused); // the last output meets the first taps, the first the last
-    taps_in(g, 1, 0, &unused, &j1);
-    for (int64_t oh = 0; oh < g->oh; oh++) {
-        int64_t from, to;
-        taps_in(g, 0, oh, &from, &to);
-        for (int64_t i = from; i < to; i++) {
-            int64_t h = oh * g->stride[0] + i * g->dilation[0] - g->pad[0];
-            for (int64_t j = j0; j < j1; j++) {
-                int64_t lo, hi;
-                valid_outputs(g, 1, j, &lo, &hi);
-                if (hi <= lo) continue;
-                const float *s = x + h * g->w + lo * g->stride[1] + j * g->dilation[1] - g->pad[1];
-                (r->max ? r->kern->pool_max : r->kern->pool_add)(y + oh * g->ow + lo, s, hi - lo,
-                                                                 g->stride[1]);
-            }
-        }
+/* What an average divides by: taps that exist; with pads: that lie in the input or its padding. */
+static float divisor(const om_pool_geom *g, int64_t oh, int64_t ow) {
+    const om_window *w = &g->win;
+    int64_t o[2]       = {oh, ow}, n[2];
+    for (int i = 0; i < 2; i++) {
+        int64_t lo, hi;
+        omi_window_taps(w, i, o[i], g->include_pad ? -w->before[i] : 0,
+                        w->in[i] + (g->include_pad ? w->after[i] : 0), &lo, &hi);
+        n[i] = hi - lo;
     }
-    if (r->max) return;
-    for (int64_t oh = 0; oh < g->oh; oh++)
-        for (int64_t ow = 0; ow < g->ow; ow++)
-            y[oh * g->ow + ow] = y[oh * g->ow + ow] / divisor(g, oh, ow);
+    return (float)(n[0] * n[1]);
+}
+
+/* ---- outputs at the border --------------------------------------------------------------------
+ */
+
+static float greater_of1(float a, float b) {
+    if (a > b) return a;
+    if (b > a) return b;
+    if (a == b) return signbit(a) ? b : a;
+    return a + b;
+}
+
+static float fold_border(const om_window *w, const taps *t, const float *x, bool max) {
+    float r = max ? -INFINITY : 0.0f;
+    for (int64_t i = t->lo[0]; i < t->hi[0] && !omi_cut_short(); i++) {
+        const float *s = x + (t->h + i * w->dil[0]) * w->in[1] + t->w;
+        for (int64_t j = t->lo[1]; j < t->hi[1]; j++)
+            r = max ? greater_of1(r, s[j * w->dil[1]]) : r + s[j * w->dil[1]];
+    }
+    return r;
 }
 
 /* The first tap equal to the maximum, or the first NaN; -1 when the window has no tap. */
-static int64_t winner(const om_pool2d_geom *g, const float *x, int64_t oh, int64_t ow) {
-    int64_t best = -1, i0, i1, j0, j1;
-    taps_in(g, 0, oh, &i0, &i1);
-    taps_in(g, 1, ow, &j0, &j1);
-    for (int64_t i = i0; i < i1; i++)
-        for (int64_t j = j0; j < j1; j++) {
-            int64_t h = oh * g->stride[0] + i * g->dilation[0] - g->pad[0];
-            int64_t w = ow * g->stride[1] + j * g->dilation[1] - g->pad[1];
-            float v   = x[h * g->w + w];
-            if (v != v) return h * g->w + w;
-            if (best < 0 || v > x[best]) best = h * g->w + w;
+static int64_t winner(const om_window *w, const taps *t, const float *x) {
+    int64_t best = -1;
+    for (int64_t i = t->lo[0]; i < t->hi[0] && !omi_cut_short(); i++) {
+        int64_t row = (t->h + i * w->dil[0]) * w->in[1] + t->w;
+        for (int64_t j = t->lo[1]; j < t->hi[1]; j++) {
+            int64_t k = row + j * w->dil[1];
+            if (x[k] != x[k]) return k;
+            if (best < 0 || x[k] > x[best]) best = k;
         }
+    }
     return best;
 }
 
-static void max_grad_plane(const pool_run *r, const float *x, const float *dy, float *dx) {
-    const om_pool2d_geom *g = r->g;
-    memset(dx, 0, (size_t)(g->h * g->w) * sizeof(float));
-    for (int64_t oh = 0; oh < g->oh; oh++)
-        for (int64_t ow = 0; ow < g->ow; ow++) {
-            int64_t at = winner(g, x, oh, ow);
-            if (at >= 0) dx[at] = dx[at] + dy[oh * g->ow + ow];
+/* Outputs [from, to) of a row. */
+static void border_row(const pool_run *r, const float *x, int64_t oh, int64_t from, int64_t to,
+                       float *y, int32_t *at) {
+    const om_pool_geom *g = &r->p->g;
+    for (int64_t ow = from; ow < to; ow++) {
+        taps t = taps_of(&g->win, oh, ow);
+        if (at) at[ow] = (int32_t)winner(&g->win, &t, x);
+        y[ow] = fold_border(&g->win, &t, x, r->max);
+    }
+}
+
+/* ---- forward ----------------------------------------------------------------------------------
+ */
+
+/* Outputs [from, to) of a row, whose columns all exist; rows [lo, hi) do. */
+static void inner_row(const pool_run *r, const float *x, int64_t oh, int64_t from, int64_t to,
+                      float *y, int32_t *at) {
+    const om_window *w = &r->p->g.win;
+    int64_t lo, hi;
+    omi_window_taps(w, 0, oh, 0, w->in[0], &lo, &hi);
+    if (hi <= lo) {
+        border_row(r, x, oh, from, to, y, at);
+        return;
+    }
+    int64_t top    = oh * w->stride[0] - w->before[0] + lo * w->dil[0];
+    om_pool_args a = {
+        .rows = hi - lo, .cols = w->k[1], .col_step = w->dil[1], .step = w->stride[1]};
+    a.row_step   = w->dil[0] * w->in[1];
+    int64_t most = omi_max64(64, ASK_WORK / (a.rows * a.cols));
+    for (int64_t o = from; o < to && !omi_cut_short(); o += a.n) {
+        a.n  = omi_min64(most, to - o);
+        a.at = top * w->in[1] + o * w->stride[1] - w->before[1];
+        a.x  = x + a.at;
+        (r->max ? r->p->kern->pool_max : r->p->kern->pool_sum)(&a, y + o);
+        if (at) r->p->kern->pool_at(&a, at + o);
+    }
+}
+
+static void forward_plane(const pool_run *r, const float *x, float *y, int32_t *at) {
+    const om_pool_geom *g = &r->p->g;
+    int64_t ow = g->win.out[1], lo = r->p->inside[1][0], hi = r->p->inside[1][1];
+    for (int64_t oh = 0; oh < g->win.out[0]; oh++, y += ow, at += at ? ow : 0) {
+        if (omi_cut_short()) return;
+        border_row(r, x, oh, 0, lo, y, at);
+        inner_row(r, x, oh, lo, hi, y, at);
+        border_row(r, x, oh, hi, ow, y, at);
+        if (r->max) continue;
+        for (int64_t o = 0; o < ow; o++)
+            y[o] = y[o] / divisor(g, oh, o);
+    }
+}
+
+/* ---- gradients --------------------------------------------------------------------------------
+ */
+
+static void max_grad_plane(const pool_run *r, const float *x, const int32_t *at, const float *dy,
+                           float *dx) {
+    const om_window *w = &r->p->g.win;
+    memset(dx, 0, (size_t)(w->in[0] * w->in[1]) * sizeof(float));
+    if (at) {
+        for (int64_t o = 0; o < w->out[0] * w->out[1]; o++)
+            if (at[o] >= 0) dx[at[o]] = dx[at[o]] + dy[o];
+        return;
+    }
+    for (int64_t oh = 0; oh < w->out[0]; oh++)
+        for (int64_t ow = 0; ow < w->out[1] && !omi_cut_short(); ow++) {
+            taps t    = taps_of(w, oh, ow);
+            int64_t k = winner(w, &t, x);
+            if (k >= 0) dx[k] = dx[k] + dy[oh * w->out[1] + ow];
         }
 }
 
 static void avg_grad_plane(const pool_run *r, const float *dy, float *dx) {
-    const om_pool2d_geom *g = r->g;
-    memset(dx, 0, (size_t)(g->h * g->w) * sizeof(float));
-    for (int64_t oh = 0; oh < g->oh; oh++)
-        for (int64_t ow = 0; ow < g->ow; ow++) {
-            float v = dy[oh * g->ow + ow] / divisor(g, oh, ow);
-            int64_t i0, i1, j0, j1;
-            taps_in(g, 0, oh, &i0, &i1);
-            taps_in(g, 1, ow, &j0, &j1);
-            for (int64_t i = i0; i < i1; i++)
-                for (int64_t j = j0; j < j1; j++) {
-                    int64_t h        = oh * g->stride[0] + i * g->dilation[0] - g->pad[0];
-                    int64_t w        = ow * g->stride[1] + j * g->dilation[1] - g->pad[1];
-                    dx[h * g->w + w] = dx[h * g->w + w] + v;
-                }
+    const om_window *w = &r->p->g.win;
+    memset(dx, 0, (size_t)(w->in[0] * w->in[1]) * sizeof(float));
+    for (int64_t oh = 0; oh < w->out[0]; oh++)
+        for (int64_t ow = 0; ow < w->out[1]; ow++) {
+            float v = dy[oh * w->out[1] + ow] / divisor(&r->p->g, oh, ow);
+            taps t  = taps_of(w, oh, ow);
+            for (int64_t i = t.lo[0]; i < t.hi[0] && !omi_cut_short(); i++) {
+                float *d = dx + (t.h + i * w->dil[0]) * w->in[1] + t.w;
+                for (int64_t j = t.lo[1]; j < t.hi[1]; j++)
+                    d[j * w->dil[1]] = d[j * w->dil[1]] + v;
+            }
         }
 }
 
+/* ---- planes -----------------------------------------------------------------------------------
+ */
+
 static void pool_chunk(void *arg, int64_t chunk, int worker) {
     (void)worker;
-    const pool_run *r = arg;
-    int64_t in = r->g->h * r->g->w, out = r->g->oh * r->g->ow;
-    int64_t end = omi_min64((chunk + 1) * r->planes, r->g->planes);
-    for (int64_t p = chunk * r->planes; p < end; p++) {
+    const pool_run *r  = arg;
+    const om_window *w = &r->p->g.win;
+    int64_t in = w->in[0] * w->in[1], out = w->out[0] * w->out[1];
+    int64_t end = omi_min64((chunk + 1) * r->p->planes, r->p->g.planes);
+    for (int64_t p = chunk * r->p->planes; p < end; p++) {
+        int32_t *at        = r->at ? r->at + p * out : NULL;
+        const int32_t *won = r->won ? r->won + p * out : NULL;
         if (!r->dy)
-            forward_plane(r, r->x + p * in, r->y + p * out);
+            forward_plane(r, r->x + p * in, r->y + p * out, at);
         else if (r->max)
-            max_grad_plane(r, r->x + p * in, r->dy + p * out, r->y + p * in);
+            max_grad_plane(r, won ? NULL : r->x + p * in, won, r->dy + p * out, r->y + p * in);
         else
             avg_grad_plane(r, r->dy + p * out, r->y + p * in);
     }
 }
 
 static void pool_planes(pool_run *r) {
-    const om_pool2d_geom *g = r->g;
-    int64_t taps[]          = {g->oh, g->ow, omi_min64(g->kh, g->h), omi_min64(g->kw, g->w)};
-    int64_t work            = omi_max64(omi_product_at_most(taps, 4), g->h * g->w);
-    r->kern                 = omi_kernels();
-    r->planes               = omi_max64(1, 32768 / omi_max64(work, 1));
-    omi_parallel(omi_ceil_div(g->planes, r->planes), pool_chunk, r);
+    const om_window *w = &r->p->g.win;
+    if (!r->dy && w->out[0] * w->out[1] == 0) return;
+    omi_parallel(omi_ceil_div(r->p->g.planes, r->p->planes), pool_chunk, r);
 }
 
-void omi_maxpool2d(const om_pool2d_geom *g, const float *x, float *y) {
-    pool_planes(&(pool_run){.g = g, .x = x, .y = y, .max = true});
+void omi_maxpool(const om_pool_plan *p, const float *x, float *y, int32_t *at) {
+    pool_planes(&(pool_run){.p = p, .x = x, .y = y, .at = at, .max = true});
 }
-void omi_maxpool2d_grad(const om_pool2d_geom *g, const float *x, const float *dy, float *dx) {
-    pool_planes(&(pool_run){.g = g, .x = x, .dy = dy, .y = dx, .max = true});
+void omi_maxpool_grad(const om_pool_plan *p, const float *x, const int32_t *at, const float *dy,
+                      float *dx) {
+    pool_planes(&(pool_run){.p = p, .x = x, .dy = dy, .y = dx, .won = at, .max = true});
 }
-void omi_avgpool2d(const om_pool2d_geom *g, const float *x, float *y) {
-    pool_planes(&(pool_run){.g = g, .x = x, .y = y});
+void omi_avgpool(const om_pool_plan *p, const float *x, float *y) {
+    pool_planes(&(pool_run){.p = p, .x = x, .y = y});
 }
-void omi_avgpool2d_grad(const om_pool2d_geom *g, const float *dy, float *dx) {
-    pool_planes(&(pool_run){.g = g, .dy = dy, .y = dx});
-}
-
-/* ---- NCHW16c ----------------------------------------------------------------------------------
- */
-
-typedef struct layout_run {
-    int64_t c, hw, blocks;
-    const float *x;
-    float *y;
-} layout_run;
-
-/* One image in blocks of 16 channels is the panel16 form of its [hw, c] matrix. */
-static void to_blocks(void *arg, int64_t chunk, int worker) {
-    (void)worker;
-    const layout_run *r = arg;
-    int64_t n = chunk / r->blocks, b = chunk % r->blocks;
-    omi_kernels()->pack_b16(r->y + n * r->blocks * r->hw * 16, r->x + n * r->c * r->hw, 1, r->hw,
-                            r->hw, r->c, b, b + 1);
-}
-
-static void from_blocks(void *arg, int64_t chunk, int worker) {
-    (void)worker;
-    const layout_run *r = arg;
-    int64_t n = chunk / r->blocks, b = chunk % r->blocks;
-    for (int64_t c = b * 16; c < omi_min64(r->c, b * 16 + 16); c++)
-        for (int64_t i = 0; i < r->hw; i++)
-            r->y[(n * r->c + c) * r->hw + i] = r->x[(chunk * r->hw + i) * 16 + c % 16];
-}
-
-void omi_to_nchw16c(int64_t n, int64_t c, int64_t hw, const float *x, float *y) {
-    layout_run r = {.c = c, .hw = hw, .blocks = (c + 15) / 16, .x = x, .y = y};
-    omi_parallel(n * r.blocks, to_blocks, &r);
-}
-void omi_from_nchw16c(int64_t n, int64_t c, int64_t hw, const float *x, float *y) {
-    layout_run r = {.c = c, .hw = hw, .blocks = (c + 15) / 16, .x = x, .y = y};
-    omi_parallel(n * r.blocks, from_blocks, &r);
+void omi_avgpool_grad(const om_pool_plan *p, const float *dy, float *dx) {
+    pool_planes(&(pool_run){.p = p, .dy = dy, .y = dx});
 }

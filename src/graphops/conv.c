@@ -2,21 +2,15 @@
  * conv.c -- Conv, MaxPool, AveragePool over one or two spatial axes (one: height 1), global pools
  * (AR-3, AR-4.5). auto_pad is resolved here, so kernels see explicit pads only.
  *
- * Sizes from files meet division and multiplication here: every kernel, stride, dilation and group
- * is checked to be positive and at most 2^31 before it is used.
+ * Every kernel, stride, dilation and group of a file is named when it is outside its limits;
+ * omi_window_make then makes the geometry.
  */
 #include "compute/conv.h"
 
+#include "base/checked.h"
+#include "compute/pack.h"
+#include "compute/pool.h"
 #include "graphops/rows.h"
-
-#define WINDOW_LIMIT INT32_MAX
-
-/* Spatial geometry shared by Conv and pools; index 0 height, 1 width. */
-typedef struct window {
-    int axes; /* 1 or 2 */
-    int64_t in[2], kernel[2], stride[2], dilation[2], pad[4], out[2];
-    bool ceil;
-} window;
 
 /* The window attributes of Conv and the pools. */
 typedef struct window_form {
@@ -28,10 +22,10 @@ typedef struct window_form {
 
 static om_status check_list(om_nctx *c, const char *what, int n, const int64_t *v, int64_t least) {
     for (int i = 0; i < n; i++)
-        if (v[i] < least || v[i] > WINDOW_LIMIT)
+        if (v[i] < least || v[i] > OM_WINDOW_LIMIT)
             return omi_problem(c, OM_ERR_MALFORMED,
                                "attribute '%s' has %lld; %lld to %d is allowed", what,
-                               (long long)v[i], (long long)least, WINDOW_LIMIT);
+                               (long long)v[i], (long long)least, OM_WINDOW_LIMIT);
     return OM_OK;
 }
 
@@ -78,24 +72,15 @@ static void widen(int axes, const int64_t *v, int64_t fill, int64_t *out) {
     out[1] = v[axes - 1];
 }
 
-static void same_pads(window *w, bool lower) {
-    for (int i = 0; i < 2; i++) {
-        int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
-        w->out[i]     = omi_ceil_div(w->in[i], w->stride[i]);
-        int64_t total = omi_max64(0, (w->out[i] - 1) * w->stride[i] + reach - w->in[i]);
-        w->pad[i]     = (total + (lower ? 1 : 0)) / 2;
-        w->pad[i + 2] = total - w->pad[i];
-    }
-}
-
 /* kernel: of the weights, or NULL: the attribute is required. */
-static om_status read_window(om_nctx *c, const int64_t *kernel, bool pool, window *w) {
-    const window_form *f = c->form;
-    const om_pval *x     = c->in[0];
-    int n                = x->rank - 2;
+static om_status read_window(om_nctx *c, const int64_t *kernel, om_window *w) {
+    static const om_window_round modes[] = {OM_WINDOW_FLOOR, OM_WINDOW_FLOOR, OM_WINDOW_SAME_UPPER,
+                                            OM_WINDOW_SAME_LOWER};
+    const window_form *f                 = c->form;
+    const om_pval *x                     = c->in[0];
+    int n                                = x->rank - 2;
     int64_t k[2], s[2], d[2], p[4];
-    w->axes = n;
-    w->ceil = f->ceil;
+    *w = (om_window){.nd = 2};
     OM_TRY(list_of(c, "kernel_shape", &f->kernel, n, -1, k));
     for (int i = 0; i < n; i++) {
         if (kernel && k[i] != -1 && k[i] != kernel[i])
@@ -108,22 +93,18 @@ static om_status read_window(om_nctx *c, const int64_t *kernel, bool pool, windo
     OM_TRY(list_of(c, "pads", &f->pads, n * 2, 0, p));
     OM_TRY(check_list(c, "kernel_shape", n, k, 1));
     widen(n, x->shape + 2, 1, w->in);
-    widen(n, k, 1, w->kernel);
+    widen(n, k, 1, w->k);
     widen(n, s, 1, w->stride);
-    widen(n, d, 1, w->dilation);
-    widen(n, p, 0, w->pad);
-    widen(n, p + n, 0, w->pad + 2);
-    if (f->mode == 1) w->pad[0] = w->pad[1] = w->pad[2] = w->pad[3] = 0;
-    if (f->mode >= 2) {
-        same_pads(w, f->mode == 3);
-        return OM_OK;
+    widen(n, d, 1, w->dil);
+    if (f->mode == 0) {
+        widen(n, p, 0, w->before);
+        widen(n, p + n, 0, w->after);
     }
-    for (int i = 0; i < 2; i++)
-        w->out[i] = pool ? omi_pool_out(w->in[i], w->kernel[i], w->stride[i], w->dilation[i],
-                                        w->pad[i], w->pad[i + 2], w->ceil)
-                         : omi_window_out(w->in[i], w->kernel[i], w->stride[i], w->dilation[i],
-                                          w->pad[i], w->pad[i + 2]);
-    return OM_OK;
+    om_window_round round = modes[f->mode];
+    if (f->ceil && round == OM_WINDOW_FLOOR) round = OM_WINDOW_CEIL;
+    if (omi_window_make(w, round)) return OM_OK;
+    return omi_problem(c, OM_ERR_LIMIT, "an extent of '%.60s' or a pad of its window is above %d",
+                       x->name, OM_WINDOW_LIMIT);
 }
 
 static om_status spatial_rank(om_nctx *c, const om_pval *x) {
@@ -133,16 +114,16 @@ static om_status spatial_rank(om_nctx *c, const om_pval *x) {
                        x->rank);
 }
 
-static om_status window_out(om_nctx *c, const window *w, int64_t channels) {
+static om_status window_out(om_nctx *c, const om_window *w, int64_t channels) {
     int64_t shape[4] = {c->in[0]->shape[0], channels, w->out[0], w->out[1]};
-    if (w->axes == 1) shape[2] = w->out[1];
-    return omi_out_shape(c, 0, w->axes + 2, shape);
+    if (c->in[0]->rank == 3) shape[2] = w->out[1];
+    return omi_out_shape(c, 0, c->in[0]->rank, shape);
 }
 
 /* ---- Conv ---------------------------------------------------------------------------------------
  */
 
-static om_status conv_geom(om_nctx *c, window *w, om_conv2d_geom *g) {
+static om_status conv_geom(om_nctx *c, om_conv_geom *g) {
     const om_pval *x = c->in[0], *k = c->in[1], *b = omi_in(c, 2);
     int64_t groups = ((const window_form *)c->form)->groups;
     OM_TRY(spatial_rank(c, x));
@@ -158,108 +139,79 @@ static om_status conv_geom(om_nctx *c, window *w, om_conv2d_geom *g) {
     if (b && (b->rank != 1 || b->shape[0] != k->shape[0]))
         return omi_problem(c, OM_ERR_SHAPE, "the bias '%.60s' must be a list of %lld numbers",
                            b->name, (long long)k->shape[0]);
-    OM_TRY(read_window(c, k->shape + 2, false, w));
-    *g = (om_conv2d_geom){.n      = x->shape[0],
-                          .c      = x->shape[1],
-                          .h      = w->in[0],
-                          .w      = w->in[1],
-                          .oc     = k->shape[0],
-                          .kh     = w->kernel[0],
-                          .kw     = w->kernel[1],
-                          .oh     = w->out[0],
-                          .ow     = w->out[1],
-                          .groups = groups};
-    for (int i = 0; i < 2; i++) {
-        g->stride[i]   = w->stride[i];
-        g->dilation[i] = w->dilation[i];
-        g->pad[i]      = w->pad[i];
-        g->pad[i + 2]  = w->pad[i + 2];
-    }
-    int64_t rows, columns;
-    if (!omi_conv2d_fits(g, &rows, &columns))
-        return omi_problem(
-            c, OM_ERR_LIMIT,
-            "its windows reach over a padded image of %lld x %lld, more than can be held",
-            (long long)rows, (long long)columns);
-    return OM_OK;
+    char why[160];
+    *g = (om_conv_geom){.n = x->shape[0], .c = x->shape[1], .oc = k->shape[0], .groups = groups};
+    OM_TRY(read_window(c, k->shape + 2, &g->win));
+    if (omi_conv_fits(g, why, sizeof why)) return OM_OK;
+    return omi_problem(c, OM_ERR_LIMIT, "'%.60s' with the weights '%.60s': %s", x->name, k->name,
+                       why);
 }
 
 om_status omi_parse_conv(om_nctx *c) {
     OM_TRY(parse_window(c));
     int64_t groups = ((const window_form *)c->form)->groups;
-    if (groups < 1 || groups > WINDOW_LIMIT)
+    if (groups < 1 || groups > OM_WINDOW_LIMIT)
         return omi_problem(c, OM_ERR_MALFORMED, "attribute 'group' is %lld; 1 to %d is allowed",
-                           (long long)groups, WINDOW_LIMIT);
+                           (long long)groups, OM_WINDOW_LIMIT);
     for (int i = 0; i < 2; i++)
         if (c->in[i]->rank >= 0) OM_TRY(spatial_rank(c, c->in[i]));
     return OM_OK;
 }
 
 om_status omi_infer_conv(om_nctx *c) {
-    window w;
-    om_conv2d_geom g = {0};
-    OM_TRY(conv_geom(c, &w, &g));
-    return window_out(c, &w, g.oc);
+    om_conv_geom g;
+    OM_TRY(conv_geom(c, &g));
+    return window_out(c, &g.win, g.oc);
 }
 
+/* What a step keeps: the plan, and where its operands are. */
 typedef struct conv_args {
-    om_conv2d_args a; /* without data pointers, but w_packed */
+    om_conv_plan plan;
+    const float *w_packed;
     uint32_t x, w, b, y;
 } conv_args;
 
 static om_status run_conv(const om_step *s, const om_exec *e) {
     const conv_args *p = s->args;
-    om_conv2d_args a   = p->a;
-    a.x                = e->ptr[p->x];
-    a.weight           = e->ptr[p->w];
-    a.bias             = p->b == OM_NO_VALUE ? NULL : e->ptr[p->b];
-    a.y                = e->ptr[p->y];
-    if (a.g.n && a.g.oh && a.g.ow) omi_conv2d(&a, e->ws, e->workers);
+    om_conv_ptrs d     = {
+            .x = e->ptr[p->x], .weight = e->ptr[p->w], .w_packed = p->w_packed, .y = e->ptr[p->y]};
+    if (p->b != OM_NO_VALUE) d.bias = e->ptr[p->b];
+    omi_conv_run(&p->plan, &d, e->ws);
     return OM_OK;
 }
 
 om_step *omi_sel_conv(om_nctx *c) {
-    window w;
+    om_conv_geom g;
     om_step *s   = omi_step(c, run_conv, sizeof(conv_args));
     conv_args *a = s ? s->args : NULL;
-    if (!a || conv_geom(c, &w, &a->a.g) != OM_OK) return NULL;
+    if (!a || conv_geom(c, &g) != OM_OK) return NULL;
     const om_pval *k = c->in[1];
     a->x             = c->in[0]->index;
     a->w             = k->index;
     a->b             = omi_in(c, 2) ? c->in[2]->index : OM_NO_VALUE;
     a->y             = c->out[0]->index;
-    if (!c->out[0]->numel) return s;
-    if (k->known && k->buf) {
-        if (!omi_hold(c, omi_conv2d_pack_bytes(&a->a.g))) return NULL;
-        a->a.w_packed =
-            omi_conv2d_packed_cached(k->buf, k->offset / (int64_t)sizeof(float), &a->a.g);
-        if (!a->a.w_packed) return NULL;
+    if (c->out[0]->numel && k->known && k->buf && k->numel && omi_pack_may_cache(k->buf)) {
+        if (!omi_hold(c, omi_conv_pack_bytes(&g))) return NULL;
+        a->w_packed = omi_conv_packed_cached(k->buf, k->offset / (int64_t)sizeof(float), &g);
+        if (!a->w_packed) return NULL;
     }
-    s->ws_bytes = omi_conv2d_workspace(&a->a.g, a->a.w_packed != NULL, c->workers);
+    if (!omi_conv_plan(&g, a->w_packed != NULL, c->workers, &a->plan)) {
+        omi_problem(c, OM_ERR_LIMIT, "'%.60s' with the weights '%.60s' does not fit into memory",
+                    c->in[0]->name, k->name);
+        return NULL;
+    }
+    s->ws_bytes = a->plan.ws_bytes;
     return s;
 }
 
 /* ---- MaxPool, AveragePool -------------------------------------------------------------------- */
 
-static om_status pool_geom(om_nctx *c, window *w, om_pool2d_geom *g) {
+static om_status pool_geom(om_nctx *c, om_pool_geom *g) {
     const om_pval *x = c->in[0];
     OM_TRY(spatial_rank(c, x));
-    OM_TRY(read_window(c, NULL, true, w));
-    *g = (om_pool2d_geom){.planes      = x->shape[0] * x->shape[1],
-                          .h           = w->in[0],
-                          .w           = w->in[1],
-                          .kh          = w->kernel[0],
-                          .kw          = w->kernel[1],
-                          .oh          = w->out[0],
-                          .ow          = w->out[1],
-                          .include_pad = ((const window_form *)c->form)->include_pad};
-    for (int i = 0; i < 2; i++) {
-        g->stride[i]   = w->stride[i];
-        g->dilation[i] = w->dilation[i];
-        g->pad[i]      = w->pad[i];
-        g->pad[i + 2]  = w->pad[i + 2];
-    }
-    return OM_OK;
+    *g = (om_pool_geom){.planes      = x->shape[0] * x->shape[1],
+                        .include_pad = ((const window_form *)c->form)->include_pad};
+    return read_window(c, NULL, &g->win);
 }
 
 om_status omi_parse_pool(om_nctx *c) {
@@ -268,33 +220,32 @@ om_status omi_parse_pool(om_nctx *c) {
 }
 
 om_status omi_infer_pool(om_nctx *c) {
-    window w;
-    om_pool2d_geom g;
-    OM_TRY(pool_geom(c, &w, &g));
-    return window_out(c, &w, c->in[0]->shape[1]);
+    om_pool_geom g;
+    OM_TRY(pool_geom(c, &g));
+    return window_out(c, &g.win, c->in[0]->shape[1]);
 }
 
 typedef struct pool_args {
-    om_pool2d_geom g;
+    om_pool_plan plan;
     bool average;
     uint32_t x, y;
 } pool_args;
 
 static om_status run_pool(const om_step *s, const om_exec *e) {
     const pool_args *p = s->args;
-    if (!p->g.planes || !p->g.oh || !p->g.ow) return OM_OK;
     if (p->average)
-        omi_avgpool2d(&p->g, e->ptr[p->x], e->ptr[p->y]);
+        omi_avgpool(&p->plan, e->ptr[p->x], e->ptr[p->y]);
     else
-        omi_maxpool2d(&p->g, e->ptr[p->x], e->ptr[p->y]);
+        omi_maxpool(&p->plan, e->ptr[p->x], e->ptr[p->y], NULL);
     return OM_OK;
 }
 
 om_step *omi_sel_pool(om_nctx *c) {
-    window w;
+    om_pool_geom g;
     om_step *s   = omi_step(c, run_pool, sizeof(pool_args));
     pool_args *a = s ? s->args : NULL;
-    if (!a || pool_geom(c, &w, &a->g) != OM_OK) return NULL;
+    if (!a || pool_geom(c, &g) != OM_OK) return NULL;
+    omi_pool_plan(&g, &a->plan);
     a->average = c->def->arg == 1;
     a->x       = c->in[0]->index;
     a->y       = c->out[0]->index;

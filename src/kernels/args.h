@@ -77,8 +77,9 @@ typedef struct om_conv_args {
     const float *x;
     int64_t plane;           /* floats from one channel of x to the next              */
     int64_t out_w, row_step; /* pixels in a row; floats of x from one row to the next */
-    int64_t pixels;
-    bool slack;           /* x may be read OM_CONV_SLACK floats beyond its end     */
+    int64_t first,
+        pixels; /* pixels to compute: from first, a multiple of OM_CONV_PIXELS, to pixels */
+    bool slack; /* x may be read OM_CONV_SLACK floats beyond its end     */
     const uint16_t *mask; /* [panel of 16 pixels][taps] lanes that exist; NULL: all */
     const float *w;       /* from conv_pack_w                                      */
     const float *bias;    /* [rows] or NULL                                        */
@@ -122,5 +123,17 @@ typedef struct om_unfold_args {
     int64_t out_w, row_step, p0, p1;
     float *dst; /* [p1 - p0][16], columns beyond cols zero */
 } om_unfold_args;
+
+/* ---- pool/: AR-1.5, AR-4.5 --------------------------------------------------------------------
+ */
+
+/* A run of n outputs of one row whose taps all exist: tap (i, j) of output o is at
+ * x[i * row_step + j * col_step + o * step]. Taps are met in row-major order. */
+typedef struct om_pool_args {
+    const float *x;
+    int64_t n, rows, cols; /* outputs; taps along each axis, at least one */
+    int64_t row_step, col_step, step;
+    int64_t at; /* pool_at: number of x[0] in its plane */
+} om_pool_args;
 
 #endif

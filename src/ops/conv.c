@@ -14,24 +14,20 @@
 #include "compute/reduce.h"
 #include "ops/window.h"
 
-static void conv_geom(const int64_t *x, const int64_t *w, const om_conv2d_raw *raw,
-                      om_conv2d_geom *g) {
-    *g = (om_conv2d_geom){.n      = x[0],
-                          .c      = x[1],
-                          .h      = x[2],
-                          .w      = x[3],
-                          .oc     = w[0],
-                          .kh     = w[2],
-                          .kw     = w[3],
-                          .groups = raw->groups};
+/* Sizes were checked when the convolution ran: raw is that of a call, and the shapes its inputs'.
+ */
+static bool conv_geom(const int64_t *x, const int64_t *w, const om_conv2d_raw *raw,
+                      om_conv_geom *g) {
+    *g = (om_conv_geom){.n = x[0], .c = x[1], .oc = w[0], .groups = raw->groups, .win.nd = 2};
     for (int i = 0; i < 2; i++) {
-        g->stride[i]   = raw->stride.v[i];
-        g->dilation[i] = raw->dilation.v[i];
+        g->win.in[i]     = x[i + 2];
+        g->win.k[i]      = w[i + 2];
+        g->win.stride[i] = raw->stride.v[i];
+        g->win.dil[i]    = raw->dilation.v[i];
+        g->win.before[i] = raw->pads.v[i];
+        g->win.after[i]  = raw->pads.v[i + 2];
     }
-    for (int i = 0; i < 4; i++)
-        g->pad[i] = raw->pads.v[i];
-    g->oh = omi_window_out(g->h, g->kh, g->stride[0], g->dilation[0], g->pad[0], g->pad[2]);
-    g->ow = omi_window_out(g->w, g->kw, g->stride[1], g->dilation[1], g->pad[1], g->pad[3]);
+    return omi_window_make(&g->win, OM_WINDOW_FLOOR);
 }
 
 static bool conv_options(const om_conv2d_opts *opts, om_conv2d_opts *o, int64_t pads[4]) {
@@ -79,33 +75,44 @@ static bool conv_shapes(om_tensor *x, om_tensor *w, om_tensor *b, int64_t groups
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-static om_tensor *conv_grad_x(const om_record *r, const om_conv2d_geom *g, om_tensor *dy) {
+static bool too_large(void) {
+    omi_fail(OM_ERR_LIMIT, "the sizes of a gradient do not fit into memory");
+    return false;
+}
+
+static om_tensor *conv_grad_x(const om_record *r, const om_conv_geom *g, om_tensor *dy) {
     om_tensor *w = omi_pack(omi_saved_in(r, 1));
     om_tensor *d = w ? omi_new(OM_F32, 4, omi_in_shape(r, 0, &(int){0})) : NULL;
-    int workers  = omi_workers();
+    om_conv_gx_plan p;
     omi_work work;
-    if (!d || !omi_work_get(&work, omi_conv2d_grad_x_workspace(g, workers))) return NULL;
-    omi_conv2d_grad_x(g, omi_ptr(dy), omi_ptr(w), omi_ptr(d), work.data, workers);
+    if (!d || (!omi_conv_gx_plan(g, omi_workers(), &p) && !too_large()) ||
+        !omi_work_get(&work, p.ws_bytes))
+        return NULL;
+    omi_conv_gx_run(&p, omi_ptr(dy), omi_ptr(w), omi_ptr(d), work.data);
     omi_work_put(&work);
     return d;
 }
 
-static om_tensor *conv_grad_w(const om_record *r, const om_conv2d_geom *g, om_tensor *dy) {
+static om_tensor *conv_grad_w(const om_record *r, const om_conv_geom *g, om_tensor *dy) {
     om_tensor *x = omi_pack(omi_saved_in(r, 0));
     om_tensor *d = x ? omi_new(OM_F32, 4, omi_in_shape(r, 1, &(int){0})) : NULL;
-    int workers  = omi_workers();
+    om_conv_gw_plan p;
     omi_work work;
-    if (!d || !omi_work_get(&work, omi_conv2d_grad_w_workspace(g, workers))) return NULL;
-    omi_conv2d_grad_w(g, omi_ptr(dy), omi_ptr(x), omi_ptr(d), work.data, workers);
+    if (!d || (!omi_conv_gw_plan(g, omi_workers(), &p) && !too_large()) ||
+        !omi_work_get(&work, p.ws_bytes))
+        return NULL;
+    omi_conv_gw_run(&p, omi_ptr(dy), omi_ptr(x), omi_ptr(d), work.data);
     omi_work_put(&work);
     return d;
 }
 
 static om_status conv2d_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
-    om_conv2d_geom g;
+    om_conv_geom g;
     om_tensor *gy = dy[0];
     int rank;
-    conv_geom(omi_in_shape(r, 0, &rank), omi_in_shape(r, 1, &rank), r->raw, &g);
+    if (!conv_geom(omi_in_shape(r, 0, &rank), omi_in_shape(r, 1, &rank), r->raw, &g) &&
+        !too_large())
+        return omi_pending_status;
     if (r->n_in > 2 && omi_needs(r, 2)) {
         om_tensor *db = omi_new(OM_F32, 1, &g.oc);
         if (!db) return omi_pending_status;
@@ -122,45 +129,55 @@ static om_status conv2d_backward(const om_record *r, om_tensor *const *dy, om_te
 /* ---- forward --------------------------------------------------------------------------------- */
 
 /* The weight as the kernel reads it: packed and kept with its buffer, or plain. */
-static bool conv_weight(om_tensor *w, om_conv2d_args *a) {
+static bool conv_weight(om_tensor *w, const om_conv_geom *g, om_conv_ptrs *d) {
     bool trained = !omi_grad_off && om_requires_grad(w);
     if (trained || w->record || !omi_contiguous(w) || !omi_pack_may_cache(w->storage->buf)) {
         if (!(w = omi_pack(w))) return false;
-        a->weight = omi_ptr(w);
+        d->weight = omi_ptr(w);
         return true;
     }
-    a->weight = omi_ptr(w);
+    d->weight = omi_ptr(w);
     if (omi_numel(w) == 0) return true;
-    a->w_packed = omi_conv2d_packed_cached(w->storage->buf, w->offset, &a->g);
-    return a->w_packed != NULL;
+    d->w_packed = omi_conv_packed_cached(w->storage->buf, w->offset, g);
+    return d->w_packed != NULL;
 }
 
-static om_tensor *conv_run(om_tensor *x, om_tensor *w, om_tensor *b, const om_conv2d_raw *raw) {
-    om_conv2d_args a = {0};
-    omi_work work;
-    conv_geom(x->shape, w->shape, raw, &a.g);
-    if (a.g.oh < 1 || a.g.ow < 1)
+/* The result, not yet computed, and the geometry. */
+static om_tensor *conv_begin(om_tensor *x, om_tensor *w, const om_conv2d_raw *raw,
+                             om_conv_geom *g) {
+    char why[160];
+    if (!conv_geom(x->shape, w->shape, raw, g))
+        OM_FAIL_NULL(OM_ERR_LIMIT, "%s with the weight %s: a window option or a pad is above %d",
+                     OMI_T(x), OMI_T(w), OM_WINDOW_LIMIT);
+    if (g->win.out[0] < 1 || g->win.out[1] < 1)
         OM_FAIL_NULL(OM_ERR_SHAPE,
                      "%s with padding {%lld,%lld,%lld,%lld} is smaller than the dilated kernel of "
                      "%s; add padding",
-                     OMI_T(x), (long long)a.g.pad[0], (long long)a.g.pad[1], (long long)a.g.pad[2],
-                     (long long)a.g.pad[3], OMI_T(w));
-    int64_t shape[4] = {a.g.n, a.g.oc, a.g.oh, a.g.ow}, rows, columns;
+                     OMI_T(x), (long long)g->win.before[0], (long long)g->win.before[1],
+                     (long long)g->win.after[0], (long long)g->win.after[1], OMI_T(w));
+    int64_t shape[4] = {g->n, g->oc, g->win.out[0], g->win.out[1]};
     if (omi_check_dims(4, shape, &(int64_t){0}) != OM_OK) return NULL;
-    if (!omi_conv2d_fits(&a.g, &rows, &columns))
-        OM_FAIL_NULL(
-            OM_ERR_LIMIT,
-            "%s and %s reach over a padded image of %lld x %lld, more than can be held; use smaller "
-            "padding, stride, dilation or kernel",
-            OMI_T(x), OMI_T(w), (long long)rows, (long long)columns);
-    om_tensor *y = omi_new(OM_F32, 4, shape);
-    if (!y || !(x = omi_pack(x)) || (b && !(b = omi_pack(b))) || !conv_weight(w, &a)) return NULL;
-    int workers = omi_workers();
-    a.x         = omi_ptr(x);
-    a.bias      = b ? omi_ptr(b) : NULL;
-    a.y         = omi_ptr(y);
-    if (!omi_work_get(&work, omi_conv2d_workspace(&a.g, a.w_packed != NULL, workers))) return NULL;
-    omi_conv2d(&a, work.data, workers);
+    if (!omi_conv_fits(g, why, sizeof why))
+        OM_FAIL_NULL(OM_ERR_LIMIT, "%s with the weight %s: %s", OMI_T(x), OMI_T(w), why);
+    return omi_new(OM_F32, 4, shape);
+}
+
+static om_tensor *conv_run(om_tensor *x, om_tensor *w, om_tensor *b, const om_conv2d_raw *raw) {
+    om_conv_geom g;
+    om_conv_ptrs d = {0};
+    om_conv_plan p;
+    omi_work work;
+    om_tensor *y = conv_begin(x, w, raw, &g);
+    if (!y || !(x = omi_pack(x)) || (b && !(b = omi_pack(b))) || !conv_weight(w, &g, &d))
+        return NULL;
+    d.x    = omi_ptr(x);
+    d.bias = b ? omi_ptr(b) : NULL;
+    d.y    = omi_ptr(y);
+    if (!omi_conv_plan(&g, d.w_packed != NULL, omi_workers(), &p))
+        OM_FAIL_NULL(OM_ERR_LIMIT, "%s with the weight %s does not fit into memory", OMI_T(x),
+                     OMI_T(w));
+    if (!omi_work_get(&work, p.ws_bytes)) return NULL;
+    omi_conv_run(&p, &d, work.data);
     omi_work_put(&work);
     return y;
 }

@@ -5,13 +5,13 @@
  * AveragePool when the sizes divide, else two matrix products with averaging matrices. Its gradient
  * is one rule for all three: g/count over each cell.
  *
- * Needs: op.h, compute/conv, compute/adaptive, compute/matmul, compute/reduce.
+ * Needs: op.h, compute/pool, compute/adaptive, compute/matmul, compute/reduce.
  */
 #include "base/checked.h"
 #include "base/thread.h"
 #include "compute/adaptive.h"
-#include "compute/conv.h"
 #include "compute/matmul.h"
+#include "compute/pool.h"
 #include "compute/reduce.h"
 #include "ops/window.h"
 
@@ -22,20 +22,23 @@ typedef struct pool_attrs {
     bool ceil_mode, include_pad;
 } pool_attrs;
 
-static void pool_geom(const int64_t *x, const pool_attrs *a, om_pool2d_geom *g) {
-    *g = (om_pool2d_geom){.planes      = x[0] * x[1],
-                          .h           = x[2],
-                          .w           = x[3],
-                          .kh          = a->kernel[0],
-                          .kw          = a->kernel[1],
-                          .include_pad = a->include_pad};
-    memcpy(g->stride, a->stride, sizeof g->stride);
-    memcpy(g->dilation, a->dilation, sizeof g->dilation);
-    memcpy(g->pad, a->pads, sizeof g->pad);
-    g->oh =
-        omi_pool_out(g->h, g->kh, g->stride[0], g->dilation[0], g->pad[0], g->pad[2], a->ceil_mode);
-    g->ow =
-        omi_pool_out(g->w, g->kw, g->stride[1], g->dilation[1], g->pad[1], g->pad[3], a->ceil_mode);
+/* The plan for x; its numbers were checked by pool_options and omi_window_input. */
+static bool pool_plan(const int64_t *x, const pool_attrs *a, om_pool_plan *p) {
+    om_pool_geom g = {.planes = x[0] * x[1], .include_pad = a->include_pad, .win.nd = 2};
+    for (int i = 0; i < 2; i++) {
+        g.win.in[i]     = x[i + 2];
+        g.win.k[i]      = a->kernel[i];
+        g.win.stride[i] = a->stride[i];
+        g.win.dil[i]    = a->dilation[i];
+        g.win.before[i] = a->pads[i];
+        g.win.after[i]  = a->pads[i + 2];
+    }
+    if (!omi_window_make(&g.win, a->ceil_mode ? OM_WINDOW_CEIL : OM_WINDOW_FLOOR)) {
+        omi_fail(OM_ERR_LIMIT, "a window option is above %d", OM_WINDOW_LIMIT);
+        return false;
+    }
+    omi_pool_plan(&g, p);
+    return true;
 }
 
 static bool pool_options(int64_t kh, int64_t kw, const om_pool2d_opts *opts, bool max,
@@ -68,14 +71,14 @@ static bool pool_options(int64_t kh, int64_t kw, const om_pool2d_opts *opts, boo
     return true;
 }
 
-/* The result, not yet computed, and the geometry. */
-static om_tensor *pool_begin(om_tensor *x, const pool_attrs *a, om_pool2d_geom *g) {
-    if (!omi_window_input(x)) return NULL;
-    pool_geom(x->shape, a, g);
-    if (g->oh < 1 || g->ow < 1)
+/* The result, not yet computed, and the plan. */
+static om_tensor *pool_begin(om_tensor *x, const pool_attrs *a, om_pool_plan *p) {
+    if (!omi_window_input(x) || !pool_plan(x->shape, a, p)) return NULL;
+    const int64_t *out = p->g.win.out;
+    if (out[0] < 1 || out[1] < 1)
         OM_FAIL_NULL(OM_ERR_SHAPE, "%s is smaller than the window {%lld,%lld}; add padding",
                      OMI_T(x), (long long)a->kernel[0], (long long)a->kernel[1]);
-    int64_t shape[4] = {x->shape[0], x->shape[1], g->oh, g->ow};
+    int64_t shape[4] = {x->shape[0], x->shape[1], out[0], out[1]};
     if (omi_check_dims(4, shape, &(int64_t){0}) != OM_OK) return NULL;
     return omi_new(OM_F32, 4, shape);
 }
@@ -83,7 +86,7 @@ static om_tensor *pool_begin(om_tensor *x, const pool_attrs *a, om_pool2d_geom *
 static om_status max_pool2d_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     const om_max_pool2d_raw *raw = r->raw;
     pool_attrs a                 = {.ceil_mode = raw->ceil_mode != 0};
-    om_pool2d_geom g;
+    om_pool_plan p;
     memcpy(a.kernel, raw->kernel.v, sizeof a.kernel);
     memcpy(a.stride, raw->stride.v, sizeof a.stride);
     memcpy(a.pads, raw->pads.v, sizeof a.pads);
@@ -91,8 +94,8 @@ static om_status max_pool2d_backward(const om_record *r, om_tensor *const *dy, o
     om_tensor *x = omi_pack(omi_saved_in(r, 0)), *gy = omi_pack(dy[0]);
     om_tensor *d = x && gy ? omi_new_like(x) : NULL;
     if (!d) return omi_pending_status;
-    pool_geom(x->shape, &a, &g);
-    omi_maxpool2d_grad(&g, omi_ptr(x), omi_ptr(gy), omi_ptr(d));
+    if (!pool_plan(x->shape, &a, &p)) return omi_pending_status;
+    omi_maxpool_grad(&p, omi_ptr(x), NULL, omi_ptr(gy), omi_ptr(d));
     dx[0] = d;
     return OM_OK;
 }
@@ -100,11 +103,11 @@ static om_status max_pool2d_backward(const om_record *r, om_tensor *const *dy, o
 om_tensor *om_max_pool2d(om_tensor *x, int64_t kh, int64_t kw, const om_pool2d_opts *opts) {
     OMI_ENTER("om_max_pool2d");
     pool_attrs a;
-    om_pool2d_geom g;
+    om_pool_plan p;
     if (!omi_args1(x) || !pool_options(kh, kw, opts, true, &a)) return NULL;
-    om_tensor *y = pool_begin(x, &a, &g), *packed = y ? omi_pack(x) : NULL;
+    om_tensor *y = pool_begin(x, &a, &p), *packed = y ? omi_pack(x) : NULL;
     if (!packed) return NULL;
-    omi_maxpool2d(&g, omi_ptr(packed), omi_ptr(y));
+    omi_maxpool(&p, omi_ptr(packed), omi_ptr(y), NULL);
     om_max_pool2d_raw raw = {.kernel    = {2, a.kernel},
                              .stride    = {2, a.stride},
                              .pads      = {4, a.pads},
@@ -117,7 +120,7 @@ static om_status avg_pool2d_backward(const om_record *r, om_tensor *const *dy, o
     const om_avg_pool2d_raw *raw = r->raw;
     pool_attrs a                 = {
                         .dilation = {1, 1}, .ceil_mode = raw->ceil_mode != 0, .include_pad = raw->include_pad != 0};
-    om_pool2d_geom g;
+    om_pool_plan p;
     int rank;
     const int64_t *shape = omi_in_shape(r, 0, &rank);
     memcpy(a.kernel, raw->kernel.v, sizeof a.kernel);
@@ -125,8 +128,8 @@ static om_status avg_pool2d_backward(const om_record *r, om_tensor *const *dy, o
     memcpy(a.pads, raw->pads.v, sizeof a.pads);
     om_tensor *gy = omi_pack(dy[0]), *d = gy ? omi_new(OM_F32, rank, shape) : NULL;
     if (!d) return omi_pending_status;
-    pool_geom(shape, &a, &g);
-    omi_avgpool2d_grad(&g, omi_ptr(gy), omi_ptr(d));
+    if (!pool_plan(shape, &a, &p)) return omi_pending_status;
+    omi_avgpool_grad(&p, omi_ptr(gy), omi_ptr(d));
     dx[0] = d;
     return OM_OK;
 }
@@ -134,11 +137,11 @@ static om_status avg_pool2d_backward(const om_record *r, om_tensor *const *dy, o
 om_tensor *om_avg_pool2d(om_tensor *x, int64_t kh, int64_t kw, const om_pool2d_opts *opts) {
     OMI_ENTER("om_avg_pool2d");
     pool_attrs a;
-    om_pool2d_geom g;
+    om_pool_plan p;
     if (!omi_args1(x) || !pool_options(kh, kw, opts, false, &a)) return NULL;
-    om_tensor *y = pool_begin(x, &a, &g), *packed = y ? omi_pack(x) : NULL;
+    om_tensor *y = pool_begin(x, &a, &p), *packed = y ? omi_pack(x) : NULL;
     if (!packed) return NULL;
-    omi_avgpool2d(&g, omi_ptr(packed), omi_ptr(y));
+    omi_avgpool(&p, omi_ptr(packed), omi_ptr(y));
     om_avg_pool2d_raw raw = {.kernel      = {2, a.kernel},
                              .stride      = {2, a.stride},
                              .pads        = {4, a.pads},
@@ -195,10 +198,9 @@ static bool adaptive_run(om_tensor *x, om_tensor *y) {
                         .stride   = {in[2] / out[2], in[3] / out[3]},
                         .dilation = {1, 1}};
     om_tensor *plain = omi_pack(x);
-    om_pool2d_geom g;
-    if (!plain) return false;
-    pool_geom(in, &a, &g);
-    omi_avgpool2d(&g, omi_ptr(plain), omi_ptr(y));
+    om_pool_plan p;
+    if (!plain || !pool_plan(in, &a, &p)) return false;
+    omi_avgpool(&p, omi_ptr(plain), omi_ptr(y));
     return true;
 }
 

@@ -1,14 +1,15 @@
 /*
  * window.h -- checks shared by operators that slide a window over [N,C,H,W].
  *
- * Options and kernel sizes are kept below 2^31 and spatial sizes below 2^61, so that no extent
- * computed from them can overflow.
+ * Each option is named when it is outside the limits of compute/window.h, whose constructor then
+ * makes the geometry.
  *
- * Needs: op.h.  Used by: conv.c, pool.c.
+ * Needs: op.h, compute/window.  Used by: conv.c, pool.c.
  */
 #ifndef OM_OPS_WINDOW_H
 #define OM_OPS_WINDOW_H
 
+#include "compute/window.h"
 #include "ops/op.h"
 
 /* An option of two integers, each at least `least`. */
@@ -25,7 +26,7 @@ OM_INLINE void omi_window_default(int64_t v[2], int64_t a, int64_t b) {
 /* x is float32 [N,C,H,W]. */
 OM_INLINE bool omi_window_input(om_tensor *x) {
     if (!omi_need_dtype(x, OMI_TYPE_F32)) return false;
-    if (x->rank == 4 && x->shape[2] < INT64_MAX / 4 && x->shape[3] < INT64_MAX / 4) return true;
+    if (x->rank == 4 && x->shape[2] < OM_WINDOW_IN && x->shape[3] < OM_WINDOW_IN) return true;
     omi_fail(OM_ERR_SHAPE, "%s must be [N,C,H,W]; use om_reshape or om_unsqueeze", OMI_T(x));
     return false;
 }

@@ -6,11 +6,11 @@
  * they do not record, so a tensor that needs a gradient or is traced is refused here rather than
  * cut off silently.
  *
- * Needs: tensor.h, compute/conv.
+ * Needs: tensor.h, compute/nchw16c.
  */
 #include <string.h>
 
-#include "compute/conv.h"
+#include "compute/nchw16c.h"
 #include "tensor/seam.h"
 
 static bool layout_arg(const om_tensor *t, uint8_t layout) {

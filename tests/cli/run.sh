@@ -84,6 +84,16 @@ check "hostile names load" 0 'b\x1b[3m' "$om" inspect names.onnx
 if LC_ALL=C grep -q "$(printf '\033')" "$work/out" "$work/err"; then bad "no control character from a model reaches the terminal"; else passed=$((passed + 1)); fi
 check "nor into JSON" 0 '\u001b' "$om" inspect --json names.onnx
 
+# Valid files with extreme attributes: a Conv whose pads, dilations and strides are 2^30 and about 2^31, a Conv of weights
+# [1, 0, 2^29, 2^29], a MaxPool with a kernel of 2^31-1 on 4x4.
+unpack() { printf '%s' "$2" | base64 -d >"$1"; }
+unpack far.onnx CAg62AEKaAoBeAoBdxIBeSIEQ29udiohCgRwYWRzQICAgIAEQICAgIAEQICAgIAEQICAgIAEoAEHKhoKCWRpbGF0aW9uc0D/////B0D/////B6ABByoYCgdzdHJpZGVzQICAgIAEQICAgIAEoAEHEgFnKi8IAQgCCAIIAhABQgF3SiAAAIA/AACAPwAAgD8AAIA/AACAPwAAgD8AAIA/AACAP1obCgF4EhYKFAgBEhAKAggBCgIIAgoCCAEKAggBYhsKAXkSFgoUCAESEAoCCAEKAggBCgIIAgoCCAJCBAoAEBE=
+unpack hollow.onnx CAg6igEKMgoBeAoBdxIBeSIEQ29udiohCgRwYWRzQICAgIABQICAgIABQICAgIABQICAgIABoAEHEgFnKhcIAQgACICAgIACCICAgIACEAFCAXdKAFobCgF4EhYKFAgBEhAKAggBCgIIAAoCCAEKAggBYhsKAXkSFgoUCAESEAoCCAEKAggBCgIIAgoCCAJCBAoAEBE=
+unpack pool.onnx CAg6kAEKUQoBeBIBeSIHTWF4UG9vbCodCgxrZXJuZWxfc2hhcGVA/////wdA/////wegAQcqIQoEcGFkc0D/////A0D/////A0D/////A0D/////A6ABBxIBZ1obCgF4EhYKFAgBEhAKAggBCgIIAQoCCAQKAggEYhsKAXkSFgoUCAESEAoCCAEKAggBCgIIAwoCCANCBAoAEBE=
+check "conv with pads of 2^30 is refused" 5 "padded extent 2147483649" "$om" run far.onnx
+check "conv with a kernel of 2^58 is refused" 0 "onemodel: hollow.onnx" sh -c "'$om' run hollow.onnx --threads 8; case \$? in 3|5) ;; *) exit 1 ;; esac"
+check "max pool with a kernel of 2^31-1 in time" 0 "[[[[1.83218, 1.83218, 1.83218, 1.83218]," "$om" run pool.onnx --timeout=2s
+
 check "timeout" 5 "timeout" "$om" run residual.onnx --timeout=20ms -i x=random:shape=600x2x64x64
 "$om" run residual.onnx -i x=random:shape=3000x2x64x64 -o y=never.npy >out 2>err &
 pid=$!

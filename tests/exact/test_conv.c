@@ -6,12 +6,14 @@
 #include "exact/exact.h"
 
 #include "compute/conv.h"
+#include "compute/nchw16c.h"
+#include "compute/pool.h"
 
 /* ---- the rules ---------------------------------------------------------------------------------
  */
 
-static int64_t block_of(const om_conv2d_geom *g) {
-    int64_t cb = 1, area = g->kh * g->kw;
+static int64_t block_of(const om_conv_geom *g) {
+    int64_t cb = 1, area = g->win.k[0] * g->win.k[1];
     while (cb * 2 * area <= 288)
         cb *= 2;
     return cb;
@@ -37,75 +39,78 @@ static float sums_end(const sums *s) {
     return s->per_group && s->blocks > s->per_group ? s->total + s->group : s->group;
 }
 
-static float x_at(const om_conv2d_geom *g, const float *plane, int64_t h, int64_t w) {
-    return h >= 0 && h < g->h && w >= 0 && w < g->w ? plane[h * g->w + w] : 0.0f;
+static float x_at(const om_conv_geom *g, const float *plane, int64_t h, int64_t w) {
+    return h >= 0 && h < g->win.in[0] && w >= 0 && w < g->win.in[1] ? plane[h * g->win.in[1] + w]
+                                                                    : 0.0f;
 }
 
 /* AR-3.1 */
-static void ref_conv(const om_conv2d_geom *g, const float *x, const float *wt, const float *bias,
+static void ref_conv(const om_conv_geom *g, const float *x, const float *wt, const float *bias,
                      float *y) {
-    int64_t icg = g->c / g->groups, ocg = g->oc / g->groups, area = g->kh * g->kw;
+    int64_t icg = g->c / g->groups, ocg = g->oc / g->groups, area = g->win.k[0] * g->win.k[1];
     int64_t cb = block_of(g);
     for (int64_t n = 0; n < g->n; n++)
         for (int64_t o = 0; o < g->oc; o++)
-            for (int64_t p = 0; p < g->oh * g->ow; p++) {
+            for (int64_t p = 0; p < g->win.out[0] * g->win.out[1]; p++) {
                 sums s = {.per_group = area == 1 ? 16 : 0};
                 for (int64_t c0 = 0; c0 < icg; c0 += cb) {
                     float t = 0.0f;
                     for (int64_t c = c0; c < icg && c < c0 + cb; c++)
                         for (int64_t k = 0; k < area; k++) {
-                            int64_t h =
-                                p / g->ow * g->stride[0] - g->pad[0] + k / g->kw * g->dilation[0];
-                            int64_t w =
-                                p % g->ow * g->stride[1] - g->pad[1] + k % g->kw * g->dilation[1];
-                            const float *plane = x + (n * g->c + o / ocg * icg + c) * g->h * g->w;
+                            int64_t h = p / g->win.out[1] * g->win.stride[0] - g->win.before[0] +
+                                        k / g->win.k[1] * g->win.dil[0];
+                            int64_t w = p % g->win.out[1] * g->win.stride[1] - g->win.before[1] +
+                                        k % g->win.k[1] * g->win.dil[1];
+                            const float *plane =
+                                x + (n * g->c + o / ocg * icg + c) * g->win.in[0] * g->win.in[1];
                             t = fmaf(wt[(o * icg + c) * area + k], x_at(g, plane, h, w), t);
                         }
                     sums_add(&s, t);
                 }
-                float v                                = sums_end(&s);
-                y[(n * g->oc + o) * g->oh * g->ow + p] = bias ? v + bias[o] : v;
+                float v                                                = sums_end(&s);
+                y[(n * g->oc + o) * g->win.out[0] * g->win.out[1] + p] = bias ? v + bias[o] : v;
             }
 }
 
 /* AR-8, row ConvTranspose: positions of dy ascending, only those that exist. */
-static void ref_grad_x(const om_conv2d_geom *g, const float *dy, const float *wt, float *dx) {
-    int64_t icg = g->c / g->groups, ocg = g->oc / g->groups, area = g->kh * g->kw;
+static void ref_grad_x(const om_conv_geom *g, const float *dy, const float *wt, float *dx) {
+    int64_t icg = g->c / g->groups, ocg = g->oc / g->groups, area = g->win.k[0] * g->win.k[1];
     int64_t cb = block_of(g);
-    bool plain = area == 1 && g->stride[0] == 1 && g->stride[1] == 1;
+    bool plain = area == 1 && g->win.stride[0] == 1 && g->win.stride[1] == 1;
     for (int64_t n = 0; n < g->n; n++)
         for (int64_t c = 0; c < g->c; c++)
-            for (int64_t h = 0; h < g->h; h++)
-                for (int64_t w = 0; w < g->w; w++) {
+            for (int64_t h = 0; h < g->win.in[0]; h++)
+                for (int64_t w = 0; w < g->win.in[1]; w++) {
                     int64_t q = c / icg;
                     sums s    = {.per_group = plain ? 16 : 0};
                     for (int64_t o0 = 0; o0 < ocg; o0 += cb) {
                         float t = 0.0f;
                         for (int64_t o = o0; o < ocg && o < o0 + cb; o++)
-                            for (int64_t oh = 0; oh < g->oh; oh++)
-                                for (int64_t ow = 0; ow < g->ow; ow++) {
-                                    int64_t a = h + g->pad[0] - oh * g->stride[0];
-                                    int64_t b = w + g->pad[1] - ow * g->stride[1];
-                                    if (a < 0 || b < 0 || a % g->dilation[0] || b % g->dilation[1])
+                            for (int64_t oh = 0; oh < g->win.out[0]; oh++)
+                                for (int64_t ow = 0; ow < g->win.out[1]; ow++) {
+                                    int64_t a = h + g->win.before[0] - oh * g->win.stride[0];
+                                    int64_t b = w + g->win.before[1] - ow * g->win.stride[1];
+                                    if (a < 0 || b < 0 || a % g->win.dil[0] || b % g->win.dil[1])
                                         continue;
-                                    a /= g->dilation[0], b /= g->dilation[1];
-                                    if (a >= g->kh || b >= g->kw) continue;
-                                    float d =
-                                        dy[((n * g->oc + q * ocg + o) * g->oh + oh) * g->ow + ow];
-                                    float f =
-                                        wt[((q * ocg + o) * icg + c % icg) * area + a * g->kw + b];
-                                    t = fmaf(f, d, t);
+                                    a /= g->win.dil[0], b /= g->win.dil[1];
+                                    if (a >= g->win.k[0] || b >= g->win.k[1]) continue;
+                                    float d = dy[((n * g->oc + q * ocg + o) * g->win.out[0] + oh) *
+                                                     g->win.out[1] +
+                                                 ow];
+                                    float f = wt[((q * ocg + o) * icg + c % icg) * area +
+                                                 a * g->win.k[1] + b];
+                                    t       = fmaf(f, d, t);
                                 }
                         sums_add(&s, t);
                     }
-                    dx[((n * g->c + c) * g->h + h) * g->w + w] = sums_end(&s);
+                    dx[((n * g->c + c) * g->win.in[0] + h) * g->win.in[1] + w] = sums_end(&s);
                 }
 }
 
 /* AR-2.1 over k = (n, oh, ow) */
-static void ref_grad_w(const om_conv2d_geom *g, const float *dy, const float *x, float *dw) {
-    int64_t icg = g->c / g->groups, ocg = g->oc / g->groups, area = g->kh * g->kw;
-    int64_t px = g->oh * g->ow;
+static void ref_grad_w(const om_conv_geom *g, const float *dy, const float *x, float *dw) {
+    int64_t icg = g->c / g->groups, ocg = g->oc / g->groups, area = g->win.k[0] * g->win.k[1];
+    int64_t px = g->win.out[0] * g->win.out[1];
     for (int64_t o = 0; o < g->oc; o++)
         for (int64_t j = 0; j < icg * area; j++) {
             sums s = {.per_group = 16};
@@ -113,12 +118,12 @@ static void ref_grad_w(const om_conv2d_geom *g, const float *dy, const float *x,
                 float t = 0.0f;
                 for (int64_t k = k0; k < g->n * px && k < k0 + 256; k++) {
                     int64_t n = k / px, p = k % px, c = o / ocg * icg + j / area;
-                    int64_t h =
-                        p / g->ow * g->stride[0] - g->pad[0] + j % area / g->kw * g->dilation[0];
-                    int64_t w =
-                        p % g->ow * g->stride[1] - g->pad[1] + j % area % g->kw * g->dilation[1];
+                    int64_t h = p / g->win.out[1] * g->win.stride[0] - g->win.before[0] +
+                                j % area / g->win.k[1] * g->win.dil[0];
+                    int64_t w = p % g->win.out[1] * g->win.stride[1] - g->win.before[1] +
+                                j % area % g->win.k[1] * g->win.dil[1];
                     t = fmaf(dy[(n * g->oc + o) * px + p],
-                             x_at(g, x + (n * g->c + c) * g->h * g->w, h, w), t);
+                             x_at(g, x + (n * g->c + c) * g->win.in[0] * g->win.in[1], h, w), t);
                 }
                 sums_add(&s, t);
             }
@@ -129,17 +134,16 @@ static void ref_grad_w(const om_conv2d_geom *g, const float *dy, const float *x,
 /* ---- running the library ------------------------------------------------------------------------
  */
 
-static om_conv2d_geom geom(int64_t n, int64_t c, int64_t h, int64_t w, int64_t oc, int64_t kh,
-                           int64_t kw, int64_t stride, int64_t pad) {
-    om_conv2d_geom g = {
-        n, c, h, w, oc, kh, kw, 0, 0, {stride, stride}, {1, 1}, {pad, pad, pad, pad}, 1};
-    g.oh = omi_window_out(h, kh, stride, 1, pad, pad);
-    g.ow = omi_window_out(w, kw, stride, 1, pad, pad);
-    return g;
+static void fix_out(om_conv_geom *g) {
+    g->win.nd = 2;
+    assert_true(omi_window_make(&g->win, OM_WINDOW_FLOOR));
 }
-static void fix_out(om_conv2d_geom *g) {
-    g->oh = omi_window_out(g->h, g->kh, g->stride[0], g->dilation[0], g->pad[0], g->pad[2]);
-    g->ow = omi_window_out(g->w, g->kw, g->stride[1], g->dilation[1], g->pad[1], g->pad[3]);
+static om_conv_geom geom(int64_t n, int64_t c, int64_t h, int64_t w, int64_t oc, int64_t kh,
+                         int64_t kw, int64_t stride, int64_t pad) {
+    om_conv_geom g = {.n = n, .c = c, .oc = oc, .groups = 1};
+    g.win = (om_window){2, {h, w}, {kh, kw}, {stride, stride}, {1, 1}, {pad, pad}, {pad, pad}, {0}};
+    fix_out(&g);
+    return g;
 }
 
 static void guard(char *ws, size_t bytes) {
@@ -150,36 +154,39 @@ static void guard_check(char *ws, size_t bytes) {
     free(ws);
 }
 
-static void run_conv(const om_conv2d_geom *g, const float *x, const float *w, const float *bias,
+static void run_conv(const om_conv_geom *g, const float *x, const float *w, const float *bias,
                      bool packed, float *y, int workers) {
-    om_conv2d_args a = {.g = *g, .x = x, .weight = w, .bias = bias, .y = y};
-    float *p         = NULL;
+    om_conv_ptrs d = {.x = x, .weight = w, .bias = bias, .y = y};
+    om_conv_plan plan;
+    float *p = NULL;
     if (packed) {
-        a.w_packed = p = test_alloc(omi_conv2d_pack_bytes(g));
-        omi_conv2d_pack(g, w, p);
+        d.w_packed = p = test_alloc(omi_conv_pack_bytes(g));
+        omi_conv_pack(g, w, p);
     }
-    size_t bytes = omi_conv2d_workspace(g, packed, workers);
-    char *ws     = test_alloc(bytes + 4);
-    guard(ws, bytes);
-    omi_conv2d(&a, ws, workers);
-    guard_check(ws, bytes);
+    assert_true(omi_conv_plan(g, packed, workers, &plan));
+    char *ws = test_alloc(plan.ws_bytes + 4);
+    guard(ws, plan.ws_bytes);
+    omi_conv_run(&plan, &d, ws);
+    guard_check(ws, plan.ws_bytes);
     free(p);
 }
-static void run_grad_x(const om_conv2d_geom *g, const float *dy, const float *w, float *dx,
+static void run_grad_x(const om_conv_geom *g, const float *dy, const float *w, float *dx,
                        int workers) {
-    size_t bytes = omi_conv2d_grad_x_workspace(g, workers);
-    char *ws     = test_alloc(bytes + 4);
-    guard(ws, bytes);
-    omi_conv2d_grad_x(g, dy, w, dx, ws, workers);
-    guard_check(ws, bytes);
+    om_conv_gx_plan plan;
+    assert_true(omi_conv_gx_plan(g, workers, &plan));
+    char *ws = test_alloc(plan.ws_bytes + 4);
+    guard(ws, plan.ws_bytes);
+    omi_conv_gx_run(&plan, dy, w, dx, ws);
+    guard_check(ws, plan.ws_bytes);
 }
-static void run_grad_w(const om_conv2d_geom *g, const float *dy, const float *x, float *dw,
+static void run_grad_w(const om_conv_geom *g, const float *dy, const float *x, float *dw,
                        int workers) {
-    size_t bytes = omi_conv2d_grad_w_workspace(g, workers);
-    char *ws     = test_alloc(bytes + 4);
-    guard(ws, bytes);
-    omi_conv2d_grad_w(g, dy, x, dw, ws, workers);
-    guard_check(ws, bytes);
+    om_conv_gw_plan plan;
+    assert_true(omi_conv_gw_plan(g, workers, &plan));
+    char *ws = test_alloc(plan.ws_bytes + 4);
+    guard(ws, plan.ws_bytes);
+    omi_conv_gw_run(&plan, dy, x, dw, ws);
+    guard_check(ws, plan.ws_bytes);
 }
 
 /* ---- the hash of docs/arithmetic.md -------------------------------------------------------------
@@ -195,8 +202,8 @@ static float half(xs *g) {
     return (float)xs_unit(g) - 0.5f;
 }
 
-static uint64_t hash_one(const om_conv2d_geom *g, const float *x, const float *w, bool own) {
-    int64_t n = g->oc * g->oh * g->ow;
+static uint64_t hash_one(const om_conv_geom *g, const float *x, const float *w, bool own) {
+    int64_t n = g->oc * g->win.out[0] * g->win.out[1];
     float *y  = test_alloc((size_t)n * 4);
     if (own)
         ref_conv(g, x, w, NULL, y);
@@ -212,8 +219,8 @@ static uint64_t conv_hash(bool own, int flip) {
     uint64_t h = 0;
     for (size_t s = 0; s < OM_COUNT(hash_shapes); s++) {
         const int64_t *q = hash_shapes[s];
-        om_conv2d_geom c = geom(1, q[0], q[1], q[2], q[3], q[4], q[4], q[5], q[6]);
-        int64_t k = c.c * c.kh * c.kw, xn = c.c * c.h * c.w;
+        om_conv_geom c   = geom(1, q[0], q[1], q[2], q[3], q[4], q[4], q[5], q[6]);
+        int64_t k = c.c * c.win.k[0] * c.win.k[1], xn = c.c * c.win.in[0] * c.win.in[1];
         float *x = test_alloc((size_t)xn * 4), *w = test_alloc((size_t)(c.oc * k) * 4);
         for (int64_t i = 0; i < xn; i++)
             x[i] = (float)(xs_unit(&g)) - 0.5f;
@@ -225,8 +232,8 @@ static uint64_t conv_hash(bool own, int flip) {
             float *w9 = test_alloc((size_t)(c.c * 9) * 4);
             for (int64_t j = 0; j < c.c * 9; j++)
                 w9[j] = w[j / 9 * 9 % (c.oc * k - 9) / 9 * 9 + j % 9];
-            om_conv2d_geom d = geom(1, c.c, c.h, c.w, c.c, 3, 3, stride, 1);
-            d.groups         = c.c;
+            om_conv_geom d = geom(1, c.c, c.win.in[0], c.win.in[1], c.c, 3, 3, stride, 1);
+            d.groups       = c.c;
             h ^= hash_one(&d, x, w9, own);
             free(w9);
         }
@@ -260,36 +267,37 @@ static void fill(xs *g, float *p, int64_t n, int values) {
         p[i] = values && xs_unit(g) < 0.8 ? odd[xs_int(g, 0, values == 2 ? 9 : 6)] : half(g);
 }
 
-static om_conv2d_geom random_geom(xs *r, int t) {
+static om_conv_geom random_geom(xs *r, int t) {
     static const int64_t ks[] = {1, 2, 3, 3, 3, 5, 7};
-    om_conv2d_geom g          = {.n = xs_int(r, 1, 3), .groups = 1};
+    om_conv_geom g            = {.n = xs_int(r, 1, 3), .groups = 1};
     g.c                       = xs_int(r, 1, t % 4 ? 12 : 50);
     g.oc                      = xs_int(r, 1, t % 4 == 2 ? 45 : 20);
-    g.kh = ks[xs_int(r, 0, 6)], g.kw = ks[xs_int(r, 0, 6)];
+    g.win.k[0] = ks[xs_int(r, 0, 6)], g.win.k[1] = ks[xs_int(r, 0, 6)];
     for (int i = 0; i < 2; i++) {
-        g.stride[i]   = xs_int(r, 1, t % 3 ? 2 : 3);
-        g.dilation[i] = t % 5 == 4 ? xs_int(r, 1, 2) : 1;
+        g.win.stride[i] = xs_int(r, 1, t % 3 ? 2 : 3);
+        g.win.dil[i]    = t % 5 == 4 ? xs_int(r, 1, 2) : 1;
     }
-    if (t % 7 < 4) g.stride[0] = g.stride[1] = 1;
+    if (t % 7 < 4) g.win.stride[0] = g.win.stride[1] = 1;
     for (int i = 0; i < 4; i++)
-        g.pad[i] = xs_int(r, 0, 3);
-    if (t % 6 == 5) memset(g.pad, 0, sizeof g.pad);
-    if (t % 9 == 8) g.kh = g.kw = 1;
+        (i < 2 ? g.win.before : g.win.after)[i % 2] = xs_int(r, 0, 3);
+    if (t % 6 == 5) g.win.before[0] = g.win.before[1] = g.win.after[0] = g.win.after[1] = 0;
+    if (t % 9 == 8) g.win.k[0] = g.win.k[1] = 1;
     if (t % 4 == 3) { /* groups, sometimes depthwise, sometimes with a multiplier */
         g.groups = xs_int(r, 1, 5);
         g.c      = g.groups * xs_int(r, 1, 3);
         g.oc     = g.groups * xs_int(r, 1, 3);
     }
-    g.h = (g.kh - 1) * g.dilation[0] + 1 + xs_int(r, 0, 12);
-    g.w = (g.kw - 1) * g.dilation[1] + 1 + xs_int(r, 0, 20);
+    g.win.in[0] = (g.win.k[0] - 1) * g.win.dil[0] + 1 + xs_int(r, 0, 12);
+    g.win.in[1] = (g.win.k[1] - 1) * g.win.dil[1] + 1 + xs_int(r, 0, 20);
     fix_out(&g);
     return g;
 }
 
-static void check_geometry(const om_conv2d_geom *g, xs *r, int values, int workers,
+static void check_geometry(const om_conv_geom *g, xs *r, int values, int workers,
                            const char *what) {
-    int64_t icg = g->c / g->groups, xn = g->n * g->c * g->h * g->w;
-    int64_t wn = g->oc * icg * g->kh * g->kw, yn = g->n * g->oc * g->oh * g->ow;
+    int64_t icg = g->c / g->groups, xn = g->n * g->c * g->win.in[0] * g->win.in[1];
+    int64_t wn = g->oc * icg * g->win.k[0] * g->win.k[1],
+            yn = g->n * g->oc * g->win.out[0] * g->win.out[1];
     float *x = test_alloc((size_t)xn * 4), *w = test_alloc((size_t)wn * 4);
     float *b = test_alloc((size_t)g->oc * 4), *dy = test_alloc((size_t)yn * 4);
     int64_t most = xn > yn ? xn : yn;
@@ -299,10 +307,10 @@ static void check_geometry(const om_conv2d_geom *g, xs *r, int values, int worke
     fill(r, b, g->oc, 0);
     char label[200];
     snprintf(label, sizeof label, "%s n%d c%d %dx%d oc%d k%dx%d s%d,%d d%d,%d p%d,%d,%d,%d g%d v%d",
-             what, (int)g->n, (int)g->c, (int)g->h, (int)g->w, (int)g->oc, (int)g->kh, (int)g->kw,
-             (int)g->stride[0], (int)g->stride[1], (int)g->dilation[0], (int)g->dilation[1],
-             (int)g->pad[0], (int)g->pad[1], (int)g->pad[2], (int)g->pad[3], (int)g->groups,
-             values);
+             what, (int)g->n, (int)g->c, (int)g->win.in[0], (int)g->win.in[1], (int)g->oc,
+             (int)g->win.k[0], (int)g->win.k[1], (int)g->win.stride[0], (int)g->win.stride[1],
+             (int)g->win.dil[0], (int)g->win.dil[1], (int)g->win.before[0], (int)g->win.before[1],
+             (int)g->win.after[0], (int)g->win.after[1], (int)g->groups, values);
     const float *bias = values ? NULL : b;
     ref_conv(g, x, w, bias, want);
     run_conv(g, x, w, bias, workers & 1, got, workers);
@@ -322,7 +330,7 @@ static void check_geometries(const om_kernels *k, void *ctx) {
     (void)ctx;
     xs r = {2024};
     for (int t = 0; t < 72; t++) {
-        om_conv2d_geom g = random_geom(&r, t);
+        om_conv_geom g = random_geom(&r, t);
         check_geometry(&g, &r, t % 3, t % 2 ? 1 : 3, k->name);
     }
 }
@@ -336,7 +344,7 @@ static void test_geometries(void **state) {
 /* More than 4096 channels, more than 4096 positions, more than one block; split in every way. */
 static void check_levels(const om_kernels *k, void *ctx) {
     (void)ctx;
-    om_conv2d_geom shapes[] = {
+    om_conv_geom shapes[] = {
         geom(1, 4200, 2, 3, 7, 1, 1, 1, 0), geom(1, 5, 2, 3, 4200, 1, 1, 1, 0),
         geom(9, 2, 24, 25, 5, 3, 3, 1, 1),  geom(2, 70, 6, 6, 40, 3, 3, 1, 1),
         geom(5, 2, 32, 32, 3, 1, 1, 1, 0),  geom(1, 4200, 3, 3, 5, 1, 1, 2, 0)};
@@ -357,7 +365,7 @@ static void test_levels(void **state) {
 /* The rule is also close to the truth. */
 static void test_accuracy(void **state) {
     (void)state;
-    om_conv2d_geom g = geom(1, 64, 9, 9, 8, 3, 3, 1, 1);
+    om_conv_geom g = geom(1, 64, 9, 9, 8, 3, 3, 1, 1);
     static float x[64 * 81], w[8 * 64 * 9], y[8 * 81];
     xs r = {6};
     for (size_t i = 0; i < OM_COUNT(x); i++)
@@ -378,19 +386,21 @@ static void test_accuracy(void **state) {
 
 static void test_cached(void **state) {
     (void)state;
-    om_conv2d_geom g = geom(1, 3, 8, 8, 5, 3, 3, 1, 1);
-    om_buffer *buf   = omi_buffer_new(5 * 27 * 4);
+    om_conv_geom g = geom(1, 3, 8, 8, 5, 3, 3, 1, 1);
+    om_buffer *buf = omi_buffer_new(5 * 27 * 4);
     assert_non_null(buf);
     xs r = {3};
     fill(&r, buf->data, 5 * 27, 0);
-    const float *p = omi_conv2d_packed_cached(buf, 0, &g);
+    const float *p = omi_conv_packed_cached(buf, 0, &g);
     assert_non_null(p);
-    assert_ptr_equal(p, omi_conv2d_packed_cached(buf, 0, &g));
+    assert_ptr_equal(p, omi_conv_packed_cached(buf, 0, &g));
     float x[192], y[320], want[320];
     fill(&r, x, 192, 0);
-    om_conv2d_args a = {.g = g, .x = x, .weight = buf->data, .w_packed = p, .y = y};
-    void *ws         = test_alloc(omi_conv2d_workspace(&g, true, 1));
-    omi_conv2d(&a, ws, 1);
+    om_conv_ptrs d = {.x = x, .weight = buf->data, .w_packed = p, .y = y};
+    om_conv_plan plan;
+    assert_true(omi_conv_plan(&g, true, 1, &plan));
+    void *ws = test_alloc(plan.ws_bytes);
+    omi_conv_run(&plan, &d, ws);
     ref_conv(&g, x, buf->data, NULL, want);
     assert_same_f32(y, want, 320, "cached");
     free(ws);
@@ -405,21 +415,26 @@ static bool greater(float a, float b) { /* AR-1.5: NaN greatest, +0 > -0 */
     return a > b || (a == b && !signbit(a) && signbit(b));
 }
 
-static void ref_pool(const om_pool2d_geom *g, bool max, const float *x, const float *dy, float *y,
+static void ref_pool(const om_pool_geom *g, bool max, const float *x, const float *dy, float *y,
                      float *dx) {
-    for (int64_t i = 0; dx && i < g->planes * g->h * g->w; i++)
+    for (int64_t i = 0; dx && i < g->planes * g->win.in[0] * g->win.in[1]; i++)
         dx[i] = 0.0f;
-    for (int64_t o = 0; o < g->planes * g->oh * g->ow; o++) {
-        int64_t plane = o / (g->oh * g->ow), oh = o / g->ow % g->oh, ow = o % g->ow;
+    for (int64_t o = 0; o < g->planes * g->win.out[0] * g->win.out[1]; o++) {
+        int64_t plane = o / (g->win.out[0] * g->win.out[1]), oh = o / g->win.out[1] % g->win.out[0],
+                ow = o % g->win.out[1];
         float best = -INFINITY, acc = 0.0f;
         int64_t at = -1, exist = 0, padded = 0;
         for (int pass = 0; pass < (dx && !max ? 2 : 1); pass++)
-            for (int64_t k = 0; k < g->kh * g->kw; k++) {
-                int64_t h = oh * g->stride[0] + k / g->kw * g->dilation[0] - g->pad[0];
-                int64_t w = ow * g->stride[1] + k % g->kw * g->dilation[1] - g->pad[1];
-                if (!pass) padded += h < g->h + g->pad[2] && w < g->w + g->pad[3];
-                if (h < 0 || h >= g->h || w < 0 || w >= g->w) continue;
-                int64_t i = (plane * g->h + h) * g->w + w;
+            for (int64_t k = 0; k < g->win.k[0] * g->win.k[1]; k++) {
+                int64_t h =
+                    oh * g->win.stride[0] + k / g->win.k[1] * g->win.dil[0] - g->win.before[0];
+                int64_t w =
+                    ow * g->win.stride[1] + k % g->win.k[1] * g->win.dil[1] - g->win.before[1];
+                if (!pass)
+                    padded +=
+                        h < g->win.in[0] + g->win.after[0] && w < g->win.in[1] + g->win.after[1];
+                if (h < 0 || h >= g->win.in[0] || w < 0 || w >= g->win.in[1]) continue;
+                int64_t i = (plane * g->win.in[0] + h) * g->win.in[1] + w;
                 if (pass) {
                     dx[i] = dx[i] + dy[o] / (float)(g->include_pad ? padded : exist);
                     continue;
@@ -438,28 +453,36 @@ static void check_pools(const om_kernels *k, void *ctx) {
     (void)ctx;
     xs r = {404};
     for (int t = 0; t < 60; t++) {
-        om_pool2d_geom g = {.planes = xs_int(&r, 1, 20), .include_pad = t & 1};
-        bool ceil_mode   = t % 3 == 2;
-        g.kh = xs_int(&r, 1, 4), g.kw = xs_int(&r, 1, 4);
-        g.h = xs_int(&r, 8, 15), g.w = xs_int(&r, 8, 30);
+        om_pool_geom g = {.planes = xs_int(&r, 1, 20), .include_pad = t & 1};
+        bool ceil_mode = t % 3 == 2;
+        g.win.k[0] = xs_int(&r, 1, 4), g.win.k[1] = xs_int(&r, 1, 4);
+        g.win.in[0] = xs_int(&r, 8, 15), g.win.in[1] = xs_int(&r, 8, 30);
         for (int i = 0; i < 2; i++) {
-            int64_t kk    = i ? g.kw : g.kh;
-            g.stride[i]   = xs_int(&r, 1, 3);
-            g.dilation[i] = xs_int(&r, 1, 2);
-            g.pad[i]      = xs_int(&r, 0, kk / 2);
-            g.pad[i + 2]  = xs_int(&r, 0, kk / 2);
+            int64_t kk      = i ? g.win.k[1] : g.win.k[0];
+            g.win.stride[i] = xs_int(&r, 1, 3);
+            g.win.dil[i]    = xs_int(&r, 1, 2);
+            g.win.before[i] = xs_int(&r, 0, kk / 2);
+            g.win.after[i]  = xs_int(&r, 0, kk / 2);
         }
-        g.oh = omi_pool_out(g.h, g.kh, g.stride[0], g.dilation[0], g.pad[0], g.pad[2], ceil_mode);
-        g.ow = omi_pool_out(g.w, g.kw, g.stride[1], g.dilation[1], g.pad[1], g.pad[3], ceil_mode);
-        int64_t xn = g.planes * g.h * g.w, yn = g.planes * g.oh * g.ow;
+        g.win.nd = 2;
+        assert_true(omi_window_make(&g.win, ceil_mode ? OM_WINDOW_CEIL : OM_WINDOW_FLOOR));
+        om_pool_plan p;
+        omi_pool_plan(&g, &p);
+        int64_t xn = g.planes * g.win.in[0] * g.win.in[1],
+                yn = g.planes * g.win.out[0] * g.win.out[1];
         float *x = test_alloc((size_t)xn * 4), *dy = test_alloc((size_t)yn * 4);
         float *got = test_alloc((size_t)(xn + yn) * 4), *want = test_alloc((size_t)(xn + yn) * 4);
         fill(&r, x, xn, t % 3), fill(&r, dy, yn, t % 2);
         ref_pool(&g, true, x, dy, want, want + yn);
-        omi_maxpool2d(&g, x, got), omi_maxpool2d_grad(&g, x, dy, got + yn);
+        int32_t *at = test_alloc((size_t)yn * sizeof *at);
+        omi_maxpool(&p, x, got, NULL), omi_maxpool_grad(&p, x, NULL, dy, got + yn);
         assert_same_f32(got, want, xn + yn, k->name);
+        memset(got, 0xff, (size_t)(xn + yn) * 4);
+        omi_maxpool(&p, x, got, at), omi_maxpool_grad(&p, NULL, at, dy, got + yn);
+        assert_same_f32(got, want, xn + yn, k->name);
+        free(at);
         ref_pool(&g, false, x, dy, want, want + yn);
-        omi_avgpool2d(&g, x, got), omi_avgpool2d_grad(&g, dy, got + yn);
+        omi_avgpool(&p, x, got), omi_avgpool_grad(&p, dy, got + yn);
         assert_same_f32(got, want, xn + yn, k->name);
         free(x), free(dy), free(got), free(want);
     }
@@ -469,18 +492,24 @@ static void test_pools(void **state) {
     each_column(check_pools, NULL);
 }
 
+static int64_t pool_out(int64_t in, int64_t k, int64_t stride, int64_t dil, int64_t before,
+                        int64_t after, bool up) {
+    om_window w = {1, {in}, {k}, {stride}, {dil}, {before}, {after}, {0}};
+    assert_true(omi_window_make(&w, up ? OM_WINDOW_CEIL : OM_WINDOW_FLOOR));
+    return w.out[0];
+}
 static void test_pool_out(void **state) {
     (void)state;
     /* values of torch.nn.functional.max_pool2d's output sizes */
-    assert_int_equal(omi_pool_out(7, 2, 2, 1, 0, 0, false), 3);
-    assert_int_equal(omi_pool_out(7, 2, 2, 1, 0, 0, true), 4);
-    assert_int_equal(omi_pool_out(5, 2, 3, 1, 1, 1, true), 2);
-    assert_int_equal(omi_pool_out(5, 2, 2, 1, 1, 1, true), 3);
-    assert_int_equal(omi_pool_out(4, 1, 3, 1, 0, 0, true), 2);
-    assert_int_equal(omi_pool_out(6, 3, 4, 1, 1, 1, true), 2);
-    assert_int_equal(omi_pool_out(1, 2, 2, 1, 0, 0, true), 1);
-    assert_int_equal(omi_pool_out(2, 3, 1, 1, 0, 0, false), 0);
-    assert_int_equal(omi_pool_out(10, 3, 2, 2, 1, 1, true), 5);
+    assert_int_equal(pool_out(7, 2, 2, 1, 0, 0, false), 3);
+    assert_int_equal(pool_out(7, 2, 2, 1, 0, 0, true), 4);
+    assert_int_equal(pool_out(5, 2, 3, 1, 1, 1, true), 2);
+    assert_int_equal(pool_out(5, 2, 2, 1, 1, 1, true), 3);
+    assert_int_equal(pool_out(4, 1, 3, 1, 0, 0, true), 2);
+    assert_int_equal(pool_out(6, 3, 4, 1, 1, 1, true), 2);
+    assert_int_equal(pool_out(1, 2, 2, 1, 0, 0, true), 1);
+    assert_int_equal(pool_out(2, 3, 1, 1, 0, 0, false), 0);
+    assert_int_equal(pool_out(10, 3, 2, 2, 1, 1, true), 5);
 }
 
 /* ---- NCHW16c ------------------------------------------------------------------------------------

@@ -153,6 +153,58 @@ static void the_flag_is_seen_inside_one_long_row(void **state) {
     omi_set_worker_cap(cap);
 }
 
+static om_tensor *run_conv2d(const work *w) {
+    om_conv2d_opts o = {
+        .struct_size = sizeof o, .padding = {1, 1}, .groups = om_dim(w->a, 1) / om_dim(w->b, 1)};
+    return om_conv2d(w->a, w->b, NULL, &o);
+}
+static om_tensor *run_max_pool(const work *w) {
+    om_pool2d_opts o = {.struct_size = sizeof o, .stride = {1, 1}, .padding = {200, 200}};
+    return om_max_pool2d(w->a, 401, 401, &o);
+}
+static om_tensor *run_avg_pool(const work *w) {
+    om_pool2d_opts o = {.struct_size = sizeof o, .stride = {1, 1}, .padding = {200, 200}};
+    return om_avg_pool2d(w->a, 401, 401, &o);
+}
+static om_tensor *run_backward(const work *w) {
+    om_tensor *g = om_ones_like(w->a);
+    return om_backward_with(w->a, OM_OPTS(backward, .grad = g)) == OM_OK ? w->a : NULL;
+}
+
+static void check_windows(void) {
+    OM_SCOPE {
+        work c = {om_ones(OM_F32, 4, (int64_t[]){1, 512, 192, 192}),
+                  om_ones(OM_F32, 4, (int64_t[]){512, 512, 3, 3}), 0};
+        stops("om_conv2d", run_conv2d, &c);
+        work d = {om_ones(OM_F32, 4, (int64_t[]){1, 1, 1500, 1500}),
+                  om_ones(OM_F32, 4, (int64_t[]){1, 1, 75, 75}), 0};
+        stops("om_conv2d, one channel", run_conv2d, &d);
+        stops("om_max_pool2d", run_max_pool, &d);
+        stops("om_avg_pool2d", run_avg_pool, &d);
+        om_tensor *x = om_ones(OM_F32, 4, (int64_t[]){1, 128, 128, 128});
+        om_tensor *w = om_ones(OM_F32, 4, (int64_t[]){128, 128, 5, 5});
+        for (int k = 0; k < 2; k++) {
+            om_set_requires_grad(k ? w : x, true);
+            work b = {run_conv2d(&(work){x, w, 0}), NULL, 0};
+            stops(k ? "gradient by w" : "gradient by x", run_backward, &b);
+            om_set_requires_grad(k ? w : x, false);
+        }
+    }
+}
+static void the_flag_is_seen_inside_windows_by_one_thread(void **state) {
+    (void)state;
+    int cap = omi_set_worker_cap(1);
+    check_windows();
+    omi_set_worker_cap(cap);
+}
+static void the_flag_is_seen_inside_windows_by_workers(void **state) {
+    (void)state;
+    int was = om_threads();
+    om_set_threads(3);
+    check_windows();
+    om_set_threads(was);
+}
+
 /* ---- what outlives the call --------------------------------------------------------------------
  */
 
@@ -270,6 +322,8 @@ int main(void) {
         OM_TEST(the_flag_is_seen_inside_a_product_by_one_thread),
         OM_TEST(the_flag_is_seen_inside_a_product_by_workers),
         OM_TEST(the_flag_is_seen_inside_one_long_row),
+        OM_TEST(the_flag_is_seen_inside_windows_by_one_thread),
+        OM_TEST(the_flag_is_seen_inside_windows_by_workers),
         OM_TEST(forty_products_with_the_flag_raised_are_refused),
         OM_TEST(writes_in_place_are_whole_or_not_begun),
         OM_TEST(what_was_left_out_is_remembered),

@@ -1,12 +1,13 @@
 /*
  * test_window.c -- Conv2d against plain loops in double over a few hundred random geometries,
- * values and all three gradients, and what becomes of packed weights.
+ * values and all three gradients, and what becomes of packed weights; windows of extreme sizes.
  */
 #include "harness.h"
 
 #include <math.h>
 #include <time.h>
 
+#include "compute/pool.h"
 #include "ops/op.h"
 
 static uint64_t draw_state;
@@ -219,16 +220,6 @@ static void no_channels_give_the_bias(void **state) {
     }
 }
 
-static void conv_with_pads_of_2_30_is_refused(void **state) {
-    (void)state;
-    om_tensor *x = om_zeros(OM_F32, OM_DIMS(1, 2, 1, 1)), *w = om_ones(OM_F32, OM_DIMS(1, 2, 2, 2));
-    assert_null(
-        om_conv2d(x, w, NULL,
-                  OM_OPTS(conv2d, .stride = {1 << 30, 1 << 30}, .padding = {1 << 30, 1 << 30},
-                          .dilation = {INT32_MAX, INT32_MAX})));
-    check_error(OM_ERR_LIMIT, "2147483648 x 2147483648", "padding");
-}
-
 static void conv_with_a_kernel_of_2_29_is_refused(void **state) {
     (void)state;
     om_set_threads(8);
@@ -319,6 +310,238 @@ static void options_of_an_older_caller(void **state) {
     om_scope_end(s);
 }
 
+/* ---- sizes that only together are too large, and time that follows the data -------------------
+ */
+
+static double used(void) { // processor time of the process, in milliseconds
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* A1: each option is allowed, the padded input would be 2^31 + 1 cells a side. */
+static void conv_with_pads_of_2_30_is_refused(void **state) {
+    (void)state;
+    om_scope s   = om_scope_begin();
+    om_tensor *x = draw_tensor(OM_DIMS(1, 2, 1, 1)), *w = draw_tensor(OM_DIMS(1, 2, 2, 2));
+    int64_t big      = (int64_t)1 << 30;
+    om_conv2d_opts o = {.struct_size = sizeof o,
+                        .stride      = {big, big},
+                        .padding     = {big, big},
+                        .dilation    = {INT32_MAX, INT32_MAX}};
+    assert_null(om_conv2d(x, w, NULL, &o));
+    check_error(OM_ERR_LIMIT, "om_conv2d", "the padded extent 2147483649");
+    om_scope_end(s);
+}
+
+/* A2: a weight without channels has no bytes, whatever its kernel is. */
+static void conv_with_a_kernel_of_2_58_is_refused(void **state) {
+    (void)state;
+    om_scope s   = om_scope_begin();
+    int was      = om_threads();
+    int64_t side = (int64_t)1 << 29;
+    om_set_threads(8);
+    om_tensor *x = draw_tensor(OM_DIMS(1, 0, 1, 1)), *w = draw_tensor(OM_DIMS(1, 0, side, side));
+    om_conv2d_opts o = {.struct_size = sizeof o, .padding = {side / 2, side / 2}};
+    assert_null(om_conv2d(x, w, NULL, &o));
+    check_error(OM_ERR_LIMIT, "om_conv2d", "the kernel of 536870912 x 536870912");
+    om_set_threads(was);
+    om_scope_end(s);
+}
+
+/* Legal and sparse: strides, dilations and pads that leave gaps of millions cost nothing, and the
+ * taps they reach are right, forward and back. */
+static void gaps_of_a_convolution_cost_nothing(void **state) {
+    (void)state;
+    om_scope s   = om_scope_begin();
+    int64_t far  = 1 << 28;
+    om_tensor *x = draw_tensor(OM_DIMS(2, 3, 3, 3)), *w = draw_tensor(OM_DIMS(4, 3, 3, 3));
+    om_conv2d_opts o = {.struct_size = sizeof o,
+                        .stride      = {far, 1},
+                        .padding     = {far - 1, far},
+                        .dilation    = {far, far}};
+    double t         = used();
+    om_set_requires_grad(x, true);
+    om_set_requires_grad(w, true);
+    om_tensor *y = om_conv2d(x, w, NULL, &o);
+    assert_int_equal(om_dim(y, 2), 1); // rows -far+1, 1, far+1: the middle one exists
+    assert_int_equal(om_dim(y, 3), 3); // columns j-far, j, j+far
+    om_backward_with(y, OM_OPTS(backward, .grad = om_ones(OM_F32, OM_DIMS(2, 4, 1, 3))));
+    check_ok();
+    om_tensor *row  = om_slice(om_detach(x), 2, 1, 2, 1); // [2, 3, 1, 3]
+    om_tensor *mid  = om_slice(om_slice(om_detach(w), 2, 1, 2, 1), 3, 1, 2, 1);
+    om_tensor *want = om_conv2d(row, mid, NULL, NULL);
+    for (int64_t i = 0; i < om_numel(want); i++)
+        assert_true(fabsf(((const float *)om_data(y))[i] - ((const float *)om_data(want))[i]) <=
+                    1e-5f);
+    const float *dx = om_data(om_grad_of(x)), *dw = om_data(om_grad_of(w));
+    const float *wv = om_data(w), *xv = om_data(x);
+    for (int64_t i = 0; i < om_numel(x); i++) {
+        double sum = 0;
+        for (int o4 = 0; o4 < 4 && i / 3 % 3 == 1; o4++)
+            sum += (double)wv[(o4 * 3 + i / 9 % 3) * 9 + 4];
+        assert_true(fabs((double)dx[i] - sum) <= 1e-5);
+    }
+    for (int64_t i = 0; i < om_numel(w); i++) {
+        double sum = 0;
+        for (int k = 0; k < 6 && i % 9 == 4; k++)
+            sum += (double)xv[(k / 3 * 3 + i / 9 % 3) * 9 + 3 + k % 3];
+        assert_true(fabs((double)dw[i] - sum) <= 1e-5);
+    }
+    if (used() - t > 500) fail_msg("%.0f ms", used() - t);
+    om_scope_end(s);
+}
+
+/* A5: 1.8 ms, 187 ms and 5.2 s before; the data are 64 KiB at most. */
+static void gradients_follow_the_data_not_the_stride(void **state) {
+    (void)state;
+    static const int64_t cases[][3] = {{32, 8, 8}, {64, 16, 16}, {128, 32, 32}, {3, 3, 100000}};
+    for (size_t i = 0; i < OM_COUNT(cases); i++) {
+        om_scope s   = om_scope_begin();
+        int64_t side = cases[i][0], k = cases[i][1], step = cases[i][2];
+        om_tensor *x     = draw_tensor(OM_DIMS(1, 1, side, side)),
+                  *w     = draw_tensor(OM_DIMS(1, 1, k, k));
+        om_conv2d_opts o = {.struct_size = sizeof o, .stride = {step, step}};
+        om_set_requires_grad(x, true);
+        om_set_requires_grad(w, true);
+        om_tensor *y = om_conv2d(x, w, NULL, &o), *g = om_ones_like(y);
+        double t = used();
+        om_backward_with(y, OM_OPTS(backward, .grad = g));
+        check_ok();
+        if (used() - t > 400) fail_msg("kernel %lld: %.0f ms", (long long)k, used() - t);
+        const float *dx = om_data(om_grad_of(x)), *wv = om_data(w);
+        for (int64_t p = 0; p < side * side; p++)
+            assert_true(dx[p] == wv[p / side % k * k + p % side % k]);
+        om_scope_end(s);
+    }
+}
+
+/* A4: the window covers everything from every position. */
+static void a_pool_of_2_31_looks_at_what_exists(void **state) {
+    (void)state;
+    om_scope s       = om_scope_begin();
+    int64_t k        = INT32_MAX;
+    om_tensor *x     = draw_tensor(OM_DIMS(1, 2, 4, 4));
+    om_pool2d_opts o = {
+        .struct_size = sizeof o, .stride = {1, 1}, .padding = {k / 2, k / 2}, .exclude_pad = true};
+    double t = used();
+    om_set_requires_grad(x, true);
+    om_tensor *y = om_max_pool2d(x, k, k, &o), *a = om_avg_pool2d(x, k, k, &o);
+    assert_int_equal(om_dim(y, 2), 4);
+    const float *xv = om_data(x), *yv = om_data(y), *av = om_data(a);
+    float dx[32] = {0};
+    for (int p = 0; p < 2; p++) {
+        float most = xv[p * 16], sum = 0;
+        int at = p * 16;
+        for (int i = p * 16; i < p * 16 + 16; i++) {
+            sum = sum + xv[i];
+            if (xv[i] > most) most = xv[at = i];
+        }
+        dx[at] = 16;
+        for (int i = p * 16; i < p * 16 + 16; i++)
+            assert_true(yv[i] == most && av[i] == sum / 16);
+    }
+    om_backward_with(y, OM_OPTS(backward, .grad = om_ones_like(y)));
+    assert_memory_equal(om_data(om_grad_of(x)), dx, sizeof dx);
+    om_backward_with(a, OM_OPTS(backward, .grad = om_ones_like(a)));
+    check_ok();
+    if (used() - t > 50) fail_msg("%.0f ms", used() - t);
+    om_scope_end(s);
+}
+
+/* ONNX lets pads exceed the kernel: windows in the padding have no tap, and a stride of 2^29 skips
+ * everything. */
+static void windows_without_a_tap(void **state) {
+    (void)state;
+    om_window w = {2,
+                   {4, 4},
+                   {1 << 20, 1 << 20},
+                   {1 << 19, 1 << 19},
+                   {1, 1},
+                   {1 << 21, 1 << 21},
+                   {1 << 21, 1 << 21},
+                   {0}};
+    float x[16], y[49];
+    double t = used();
+    om_pool_plan p;
+    for (int i = 0; i < 16; i++)
+        x[i] = (float)(i + 1);
+    assert_true(omi_window_make(&w, OM_WINDOW_FLOOR));
+    assert_int_equal(w.out[0], 7);
+    omi_pool_plan(&(om_pool_geom){.planes = 1, .win = w}, &p);
+    omi_maxpool(&p, x, y, NULL);
+    for (int i = 0; i < 49; i++) { // windows 3 and 4 of each axis reach the input
+        bool reach = (i / 7 == 3 || i / 7 == 4) && (i % 7 == 3 || i % 7 == 4);
+        assert_true(y[i] == (reach ? 16.0f : -INFINITY));
+    }
+    if (used() - t > 50) fail_msg("%.0f ms", used() - t);
+}
+
+/* AR-3: padding is +0 and takes part, so an infinite or NaN weight over it gives NaN. */
+static void padding_takes_part_in_a_convolution(void **state) {
+    (void)state;
+    om_scope s         = om_scope_begin();
+    const float bad[2] = {INFINITY, NAN};
+    for (int64_t stride = 1; stride <= 2; stride++)
+        for (int64_t groups = 1; groups <= 2; groups++)
+            for (int n = 0; n < 2; n++) {
+                om_tensor *x                 = om_ones(OM_F32, OM_DIMS(1, 2, 5, 5));
+                om_tensor *w                 = om_zeros(OM_F32, OM_DIMS(2, 2 / groups, 3, 3));
+                om_conv2d_opts o             = {.struct_size = sizeof o,
+                                                .stride      = {stride, stride},
+                                                .padding     = {1, 1},
+                                                .groups      = groups};
+                ((float *)om_data_mut(w))[0] = bad[n]; // first output channel, upper left tap
+                om_tensor *y                 = om_conv2d(x, w, NULL, &o);
+                const float *v               = om_data(y);
+                int64_t side                 = om_dim(y, 2);
+                for (int64_t i = 0; i < side * side; i++) {
+                    bool edge = i / side == 0 || i % side == 0;
+                    assert_true(edge || n == 1 ? isnan(v[i]) : v[i] == INFINITY);
+                    assert_true(v[side * side + i] == 0);
+                }
+            }
+    om_scope_end(s);
+}
+
+/* The constructor: what it makes, and what it refuses. */
+static void a_window_is_checked_where_it_is_made(void **state) {
+    (void)state;
+    const om_window good = {2, {7, 9}, {3, 2}, {2, 3}, {2, 1}, {1, 0}, {0, 1}, {0}};
+    om_window w          = good;
+    assert_true(omi_window_make(&w, OM_WINDOW_FLOOR));
+    assert_int_equal(w.out[0], 2); // (7 + 1 - 5) / 2 + 1: dilation counts
+    assert_int_equal(w.out[1], 3); // (9 + 1 - 2) / 3 + 1
+    w = good;
+    assert_true(omi_window_make(&w, OM_WINDOW_CEIL));
+    assert_int_equal(w.out[0], 3);
+    w = good;
+    assert_true(omi_window_make(&w, OM_WINDOW_SAME_UPPER));
+    assert_int_equal(w.out[0], 4); // pads 2 * 3 + 5 - 7 = 4 and 3 * 2 + 2 - 9 < 0
+    assert_int_equal(w.before[0] * 10 + w.after[0], 22);
+    assert_int_equal(w.before[1] * 10 + w.after[1], 0);
+    w = (om_window){1, {6}, {2}, {1}, {1}, {0}, {0}, {0}};
+    assert_true(omi_window_make(&w, OM_WINDOW_SAME_LOWER));
+    assert_int_equal(w.before[0] * 10 + w.after[0], 10);
+    for (int k = 0; k < 9; k++) {
+        w             = good;
+        int64_t far   = (int64_t)INT32_MAX + 1;
+        int64_t *at[] = {&w.k[1],   &w.k[1],      &w.stride[0], &w.stride[0], &w.dil[1],
+                         &w.dil[1], &w.before[0], &w.after[1],  &w.in[0]};
+        *at[k]        = k == 8 ? OM_WINDOW_IN : k % 2 && k < 6 ? 0 : k == 7 ? -1 : far;
+        if (omi_window_make(&w, OM_WINDOW_FLOOR)) fail_msg("number %d was taken", k);
+    }
+    int64_t lo, hi;
+    w = (om_window){2, {4, 5}, {3, 3}, {2, 1}, {1, 2}, {1, 2}, {1, 2}, {0}};
+    assert_true(omi_window_make(&w, OM_WINDOW_FLOOR));
+    omi_window_inside(&w, 1, &lo, &hi); // of 5 outputs the third alone has all its taps
+    assert_int_equal(lo * 10 + hi, 23);
+    omi_window_taps(&w, 1, 1, 0, 5, &lo, &hi); // positions -1, 1, 3
+    assert_int_equal(lo * 10 + hi, 13);
+    omi_window_taps(&w, 0, 1, 0, 4, &lo, &hi); // positions 1, 2, 3
+    assert_int_equal(lo * 10 + hi, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(random_geometries),
@@ -332,6 +555,13 @@ int main(void) {
         OM_TEST(a_gradient_of_patches_is_linear),
         OM_TEST(padding_cells_take_part),
         OM_TEST(options_of_an_older_caller),
+        OM_TEST(a_window_is_checked_where_it_is_made),
+        OM_TEST(padding_takes_part_in_a_convolution),
+        OM_TEST(windows_without_a_tap),
+        OM_TEST(a_pool_of_2_31_looks_at_what_exists),
+        OM_TEST(gradients_follow_the_data_not_the_stride),
+        OM_TEST(gaps_of_a_convolution_cost_nothing),
+        OM_TEST(conv_with_a_kernel_of_2_58_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

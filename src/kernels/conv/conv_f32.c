@@ -251,7 +251,7 @@ void FN(conv_f32)(const om_conv_args *a) {
         r1 += om_rows_height(&rows, t);
     }
     float *group = a->ws + OM_CONV_PIXELS * a->cb * a->taps + OM_CONV_SLACK;
-    for (int64_t p0 = 0; p0 < a->pixels; p0 += OM_CONV_PIXELS) {
+    for (int64_t p0 = a->first; p0 < a->pixels; p0 += OM_CONV_PIXELS) {
         job j    = {.a = a, .rows = rows, .p0 = p0, .w = a->w};
         j.pixels = omi_min64(a->pixels - p0, OM_CONV_PIXELS);
         for (j.c0 = 0; j.c0 < a->chans; j.c0 += a->cb) {

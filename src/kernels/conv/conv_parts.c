@@ -1,6 +1,6 @@
 /*
- * conv_parts.c -- the rest of convolution: depthwise, patches for the weight gradient, value
- * ranges.
+ * conv_parts.c -- the rest of convolution: depthwise, patches for the weight gradient, copies
+ * with a step, value ranges.
  */
 #include <string.h>
 
@@ -88,6 +88,19 @@ void FN(unfold_f32)(const om_unfold_args *a) {
         d += len * 16;
         p += len;
     }
+}
+
+/* ---- strides ----------------------------------------------------------------------------------
+ */
+
+void FN(copy_step_f32)(int64_t n, const float *x, int64_t step, float *y) {
+    OM_COUNT_CALL();
+    int64_t i = 0;
+    if (step == 2) /* one value beyond the last even one is read: it is there but for the last */
+        for (; i + W < n; i += W)
+            vstore(y + i, veven(vload(x + 2 * i), vload(x + 2 * i + W)));
+    for (; i < n; i++)
+        y[i] = x[i * step];
 }
 
 /* ---- ranges -----------------------------------------------------------------------------------

@@ -100,6 +100,12 @@ OM_INLINE vf vsel(vm m, vf a, vf b) {
     return _mm512_mask_blend_ps(m, b, a);
 }
 
+/* the even lanes of a, then those of b */
+OM_INLINE vf veven(vf a, vf b) {
+    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, even, b);
+}
+
 /* r[i] lane j <-> r[j] lane i */
 OM_INLINE void vtranspose(vf r[W]) {
     __m512 t[W];

@@ -24,6 +24,12 @@ typedef double vd;
 typedef int64_t vl;
 typedef int vdm;
 
+/* the even lanes of a, then those of b */
+OM_INLINE vf veven(vf a, vf b) {
+    (void)b;
+    return a;
+}
+
 /* float32 */
 OM_INLINE vf vload(const float *p) {
     return *p;

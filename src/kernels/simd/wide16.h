@@ -119,6 +119,11 @@ OM_INLINE vf vsel(vm m, vf a, vf b) {
     OM_LANES(vf, W, m >> i & 1 ? a.v[i] : b.v[i]);
 }
 
+/* the even lanes of a, then those of b */
+OM_INLINE vf veven(vf a, vf b) {
+    OM_LANES(vf, W, i < W / 2 ? a.v[2 * i] : b.v[2 * i - W]);
+}
+
 /* r[i] lane j <-> r[j] lane i */
 OM_INLINE void vtranspose(vf r[W]) {
     for (int i = 0; i < W; i++)
