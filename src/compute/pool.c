@@ -37,7 +37,7 @@ typedef struct pool_run {
     bool max;
 } pool_run;
 
-/* Existing taps of one output, and a count of taps until time is asked about. */
+/* Existing taps of one output. */
 typedef struct taps {
     int64_t lo[2], hi[2];
     int64_t h, w; /* input position of tap 0, 0 */
