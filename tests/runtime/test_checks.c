@@ -326,6 +326,26 @@ static void test_both_names_of_the_default_domain(void **state) {
     om_graph_release(g);
 }
 
+/* E2: any of nothing is false, all of nothing is true. */
+static void test_extremes_of_no_bools(void **state) {
+    (void)state;
+    for (int min = 0; min < 2; min++) {
+        om_graph *g = begin(20);
+        in(g, "x", OM_BOOL, "2,n");
+        ints(g, "a", 1);
+        set_int(g, node(g, min ? "ReduceMin" : "ReduceMax", "x a", "y"), "keepdims", 0);
+        out(g, "y");
+        om_session *s = session(g);
+        OM_SCOPE {
+            om_tensor *y = om_session_call(s, om_empty(OM_BOOL, OM_DIMS(2, 0)));
+            check_ok();
+            assert_int_equal(om_dtype_of(y), OM_BOOL);
+            assert_memory_equal(om_data(y), ((uint8_t[]){(uint8_t)min, (uint8_t)min}), 2);
+        }
+        om_session_free(s);
+    }
+}
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
@@ -372,6 +392,7 @@ int main(void) {
         OM_TEST(test_batch_norm_of_training_is_refused),
         OM_TEST(test_axes_attribute_up_to_opset_17),
         OM_TEST(test_both_names_of_the_default_domain),
+        OM_TEST(test_extremes_of_no_bools),
         OM_TEST(test_rows_agree_with_the_kernels),
     };
     return cmocka_run_group_tests_name("checks", tests, NULL, NULL);
