@@ -32,7 +32,7 @@ void omi_pool_plan(const om_pool_geom *g, om_pool_plan *p);
  * winner of each window: the first tap equal to the maximum, or the first NaN; -1 without a tap.
  * Planes with winners have at most INT32_MAX cells. */
 void omi_maxpool(const om_pool_plan *p, const float *x, float *y, int32_t *at);
-/* The winner alone, for planes of any size: omi_maxpool_grad without it searches again. */
+/* Whether they have. */
 #define OM_POOL_WINNERS(g) ((g)->win.in[0] <= INT32_MAX / omi_max64((g)->win.in[1], 1))
 
 /* Adds dy to the winner of its window, in output order. at from omi_maxpool, or NULL: then the

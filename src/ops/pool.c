@@ -83,19 +83,39 @@ static om_tensor *pool_begin(om_tensor *x, const pool_attrs *a, om_pool_plan *p)
     return omi_new(OM_F32, 4, shape);
 }
 
+/* The place of each window's winner, found by the forward pass and kept with the record: the
+ * gradient needs no search, and x need not be kept. */
+typedef struct pool_winners {
+    size_t bytes;
+    int32_t at[];
+} pool_winners;
+
+static pool_winners *winners_new(int64_t n) {
+    size_t bytes    = sizeof(pool_winners) + (size_t)n * sizeof(int32_t);
+    pool_winners *w = omi_alloc(bytes);
+    if (w) w->bytes = bytes;
+    return w;
+}
+static void winners_free(void *p) {
+    pool_winners *w = p;
+    if (w) omi_free(w, w->bytes);
+}
+
 static om_status max_pool2d_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     const om_max_pool2d_raw *raw = r->raw;
+    const pool_winners *won      = r->extra;
     pool_attrs a                 = {.ceil_mode = raw->ceil_mode != 0};
     om_pool_plan p;
+    int rank;
+    const int64_t *shape = omi_in_shape(r, 0, &rank);
     memcpy(a.kernel, raw->kernel.v, sizeof a.kernel);
     memcpy(a.stride, raw->stride.v, sizeof a.stride);
     memcpy(a.pads, raw->pads.v, sizeof a.pads);
     memcpy(a.dilation, raw->dilation.v, sizeof a.dilation);
-    om_tensor *x = omi_pack(omi_saved_in(r, 0)), *gy = omi_pack(dy[0]);
-    om_tensor *d = x && gy ? omi_new_like(x) : NULL;
-    if (!d) return omi_pending_status;
-    if (!pool_plan(x->shape, &a, &p)) return omi_pending_status;
-    omi_maxpool_grad(&p, omi_ptr(x), NULL, omi_ptr(gy), omi_ptr(d));
+    om_tensor *x = won ? NULL : omi_pack(omi_saved_in(r, 0)), *gy = omi_pack(dy[0]);
+    om_tensor *d = gy && (won || x) ? omi_new(OM_F32, rank, shape) : NULL;
+    if (!d || !pool_plan(shape, &a, &p)) return omi_pending_status;
+    omi_maxpool_grad(&p, x ? omi_ptr(x) : NULL, won ? won->at : NULL, omi_ptr(gy), omi_ptr(d));
     dx[0] = d;
     return OM_OK;
 }
@@ -107,13 +127,27 @@ om_tensor *om_max_pool2d(om_tensor *x, int64_t kh, int64_t kw, const om_pool2d_o
     if (!omi_args1(x) || !pool_options(kh, kw, opts, true, &a)) return NULL;
     om_tensor *y = pool_begin(x, &a, &p), *packed = y ? omi_pack(x) : NULL;
     if (!packed) return NULL;
-    omi_maxpool(&p, omi_ptr(packed), omi_ptr(y), NULL);
+    pool_winners *won = NULL;
+    bool wants        = omi_wants(x) && !omi_grad_off;
+    if (wants && OM_POOL_WINNERS(&p.g) && !(won = winners_new(omi_numel(y)))) return NULL;
+    omi_maxpool(&p, omi_ptr(packed), omi_ptr(y), won ? won->at : NULL);
     om_max_pool2d_raw raw = {.kernel    = {2, a.kernel},
                              .stride    = {2, a.stride},
                              .pads      = {4, a.pads},
                              .dilation  = {2, a.dilation},
                              .ceil_mode = a.ceil_mode};
-    return omi_record1(OM_OP_MAX_POOL2D, &raw, NULL, 1, &x, y, max_pool2d_backward, OM_SAVE_IN(0));
+    om_call call          = {.op         = OM_OP_MAX_POOL2D,
+                             .name       = omi_frames->function,
+                             .raw        = &raw,
+                             .n_in       = 1,
+                             .n_out      = 1,
+                             .save_mask  = won ? 0 : OM_SAVE_IN(0),
+                             .in         = &x,
+                             .out        = &y,
+                             .backward   = max_pool2d_backward,
+                             .extra      = won,
+                             .extra_free = won ? winners_free : NULL};
+    return omi_record(&call) == OM_OK ? y : NULL;
 }
 
 static om_status avg_pool2d_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {

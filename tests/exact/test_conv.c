@@ -407,6 +407,109 @@ static void test_cached(void **state) {
     omi_buffer_release(buf);
 }
 
+/* ---- the epilogue -------------------------------------------------------------------------------
+ */
+
+typedef struct ep_data {
+    const float *scale, *shift, *residual;
+    float lo, hi;
+} ep_data;
+
+/* What five separate nodes would make of y: BatchNormalization by folded numbers, Add, Relu, Clip,
+ * Mul, each with its own rounding. */
+static void separate_nodes(const om_conv_geom *g, const ep_data *e, float *y) {
+    int64_t px = g->win.out[0] * g->win.out[1];
+    for (int64_t i = 0; i < g->n * g->oc * px; i++) {
+        int64_t c        = i / px % g->oc;
+        volatile float v = y[i] * e->scale[c];
+        v                = v + e->shift[c];
+        v                = v + e->residual[i];
+        v                = 0.0f > v ? 0.0f : v;
+        v                = v < e->lo ? e->lo : v > e->hi ? e->hi : v;
+        y[i]             = v * e->scale[c];
+    }
+}
+
+static om_epilogue epilogue_of(const om_conv_geom *g, const ep_data *e) {
+    int64_t px     = g->win.out[0] * g->win.out[1];
+    om_epilogue ep = {.n = 5};
+    ep.step[0]     = (om_ep_step){OM_EP_SCALE_SHIFT, .a = e->scale, .b = e->shift, .rs = 1};
+    ep.step[1]     = (om_ep_step){OM_EP_ADD, .a = e->residual, .rs = px, .cs = 1, .is = g->oc * px};
+    ep.step[2]     = (om_ep_step){OM_EP_UNARY, .unary = OM_U_RELU};
+    ep.step[3]     = (om_ep_step){OM_EP_CLIP, .a = &e->lo, .b = &e->hi};
+    ep.step[4]     = (om_ep_step){OM_EP_MUL, .a = e->scale, .rs = 1};
+    return ep;
+}
+
+static void check_fused(const om_conv_geom *g, xs *r, int workers, const char *what) {
+    int64_t yn = g->n * g->oc * g->win.out[0] * g->win.out[1];
+    int64_t xn = g->n * g->c * g->win.in[0] * g->win.in[1];
+    int64_t wn = g->oc * (g->c / g->groups) * g->win.k[0] * g->win.k[1];
+    float *x = test_alloc((size_t)xn * 4 + 4), *w = test_alloc((size_t)wn * 4 + 4);
+    float *b = test_alloc((size_t)g->oc * 4), *scale = test_alloc((size_t)g->oc * 4);
+    float *res = test_alloc((size_t)yn * 4), *got = test_alloc((size_t)yn * 4);
+    float *want = test_alloc((size_t)yn * 4);
+    fill(r, x, xn, 0), fill(r, w, wn, 0), fill(r, b, g->oc, 0), fill(r, scale, g->oc, 0);
+    fill(r, res, yn, 0);
+    ep_data e      = {scale, b, res, 0.01f, 0.3f};
+    om_epilogue ep = epilogue_of(g, &e);
+    run_conv(g, x, w, b, false, want, 1);
+    separate_nodes(g, &e, want);
+    om_conv_plan plan;
+    assert_true(omi_conv_plan(g, false, workers, &plan));
+    char *ws = test_alloc(plan.ws_bytes + 4);
+    guard(ws, plan.ws_bytes);
+    omi_conv_run(&plan, &(om_conv_ptrs){.x = x, .weight = w, .bias = b, .y = got, .ep = &ep}, ws);
+    guard_check(ws, plan.ws_bytes);
+    assert_same_f32(got, want, yn, what);
+    free(x), free(w), free(b), free(scale), free(res), free(got), free(want);
+}
+
+static void check_epilogues(const om_kernels *k, void *ctx) {
+    (void)ctx;
+    om_conv_geom g[8] = {geom(2, 5, 9, 9, 7, 3, 3, 1, 1),     geom(1, 16, 20, 31, 40, 1, 1, 1, 0),
+                         geom(3, 6, 12, 13, 9, 3, 3, 2, 1),   geom(2, 8, 15, 15, 8, 3, 3, 1, 1),
+                         geom(1, 12, 30, 30, 70, 3, 3, 1, 1), geom(2, 4, 6, 6, 5, 1, 1, 2, 0),
+                         geom(2, 0, 4, 4, 3, 2, 2, 1, 0),     geom(2, 4, 11, 9, 8, 3, 3, 2, 1)};
+    g[2].groups       = 3;
+    g[3].groups       = 8; // depthwise
+    g[7].groups       = 4; // with a multiplier
+    xs r              = {77};
+    for (size_t i = 0; i < OM_COUNT(g); i++)
+        for (int workers = 1; workers <= 3; workers += 2)
+            check_fused(&g[i], &r, workers, k->name);
+}
+static void test_epilogue(void **state) {
+    (void)state;
+    assert_int_equal(om_set_threads(3), OM_OK);
+    each_column(check_epilogues, NULL);
+    assert_int_equal(om_set_threads(0), OM_OK);
+}
+
+/* Strides, dilations and pads that leave gaps: the copy holds only what is read. */
+static void check_gaps(const om_kernels *k, void *ctx) {
+    (void)ctx;
+    xs r = {99};
+    for (int t = 0; t < 24; t++) {
+        om_conv_geom g = {.n = 2, .c = 2 + t % 3, .oc = 3, .groups = 1};
+        if (t % 4 == 3) g.oc = g.groups = g.c;
+        for (int i = 0; i < 2; i++) {
+            g.win.k[i]      = xs_int(&r, 1, 3);
+            g.win.dil[i]    = xs_int(&r, 1, 9);
+            g.win.stride[i] = xs_int(&r, 1, 11);
+            g.win.before[i] = xs_int(&r, 0, 20);
+            g.win.after[i]  = xs_int(&r, 0, 20);
+            g.win.in[i]     = (g.win.k[i] - 1) * g.win.dil[i] + xs_int(&r, 1, 30);
+        }
+        fix_out(&g);
+        check_geometry(&g, &r, t % 3, t % 2 ? 1 : 3, k->name);
+    }
+}
+static void test_gaps(void **state) {
+    (void)state;
+    each_column(check_gaps, NULL);
+}
+
 /* ---- pools --------------------------------------------------------------------------------------
  */
 
@@ -540,7 +643,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hash),     cmocka_unit_test(test_geometries),
         cmocka_unit_test(test_levels),   cmocka_unit_test(test_accuracy),
-        cmocka_unit_test(test_cached),   cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_cached),   cmocka_unit_test(test_epilogue),
+        cmocka_unit_test(test_gaps),     cmocka_unit_test(test_pools),
         cmocka_unit_test(test_pool_out), cmocka_unit_test(test_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -542,6 +542,26 @@ static void a_window_is_checked_where_it_is_made(void **state) {
     assert_int_equal(lo * 10 + hi, 3);
 }
 
+/* The gradient goes to the winner of the forward pass; the input is not kept and may change. */
+static void a_max_pool_keeps_its_winners_not_its_input(void **state) {
+    (void)state;
+    om_scope s       = om_scope_begin();
+    const float v[9] = {1, 5, 2, 7, 3, NAN, 4, 7, 0};
+    om_tensor *x     = om_from(v, OM_F32, OM_DIMS(1, 1, 3, 3));
+    om_set_requires_grad(x, true);
+    om_tensor *y = om_max_pool2d(x, 2, 2, OM_OPTS(pool2d, .stride = {1, 1}));
+    om_set_requires_grad(x, false);
+    om_fill_(x, -1);
+    om_set_requires_grad(x, true);
+    const float g[4] = {1, 10, 100, 1000};
+    om_backward_with(y, OM_OPTS(backward, .grad = om_from(g, OM_F32, OM_DIMS(1, 1, 2, 2))));
+    check_ok();
+    // the first of the two sevens, and the NaN twice
+    const float want[9] = {0, 0, 0, 101, 0, 1010, 0, 0, 0};
+    assert_memory_equal(om_data(om_grad_of(x)), want, sizeof want);
+    om_scope_end(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(random_geometries),
@@ -555,6 +575,7 @@ int main(void) {
         OM_TEST(a_gradient_of_patches_is_linear),
         OM_TEST(padding_cells_take_part),
         OM_TEST(options_of_an_older_caller),
+        OM_TEST(a_max_pool_keeps_its_winners_not_its_input),
         OM_TEST(a_window_is_checked_where_it_is_made),
         OM_TEST(padding_takes_part_in_a_convolution),
         OM_TEST(windows_without_a_tap),
