@@ -105,6 +105,22 @@ static void test_attributes_a_form_does_not_have_are_listed(void **state) {
         expect_listed(graph_of(&faults[i], NULL, 0, NULL), &faults[i]);
 }
 
+/* Operands of one letter have one type, whichever comes first. */
+static void test_operands_have_one_type(void **state) {
+    (void)state;
+    for (int swap = 0; swap < 2; swap++) {
+        om_graph *g = begin(20);
+        in(g, "a", swap ? OM_I64 : OM_F32, "n");
+        in(g, "b", swap ? OM_F32 : OM_I64, "n");
+        node(g, "Add", "a b", "y");
+        out(g, "y");
+        assert_non_null(done(g));
+        assert_int_equal(check_graph(g, OM_EXACT), OM_ERR_MALFORMED);
+        assert_non_null(strstr(listed, "they must have one type"));
+        om_graph_release(g);
+    }
+}
+
 /* E7: values that no node can have. */
 static void test_values_no_node_can_have_are_listed(void **state) {
     (void)state;
@@ -385,6 +401,7 @@ static void test_rows_agree_with_the_kernels(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(test_attributes_a_form_does_not_have_are_listed),
+        OM_TEST(test_operands_have_one_type),
         OM_TEST(test_values_no_node_can_have_are_listed),
         OM_TEST(test_axes_without_known_sizes_are_listed),
         OM_TEST(test_check_says_malformed),
