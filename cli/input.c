@@ -77,9 +77,11 @@ static int parse_filler(const char *spec, const char *text, filler *f) {
 
 static om_tensor *fill(const filler *f, om_dtype t) {
     int64_t n = 1;
+    bool fits = true;
     for (int i = 0; i < f->rank; i++)
-        n *= f->dims[i];
-    if (strcmp(f->kind, "zeros") == 0) return om_zeros(t, f->rank, f->dims);
+        fits = fits && !__builtin_mul_overflow(n, f->dims[i], &n);
+    // Sizes whose product does not fit are named by the library's own refusal.
+    if (!fits || strcmp(f->kind, "zeros") == 0) return om_zeros(t, f->rank, f->dims);
     if (strcmp(f->kind, "ones") == 0) return om_ones(t, f->rank, f->dims);
     if (strcmp(f->kind, "range") == 0)
         return om_cast(om_reshape(om_arange(0, n, 1), f->rank, f->dims), t);

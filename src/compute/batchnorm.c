@@ -61,7 +61,8 @@ void omi_batchnorm_apply(int64_t n, int64_t c, int64_t inner, const float *x, co
 /* ---- elements of a channel ------------------------------------------------------------------ */
 
 #define PIECE 256 /* elements gathered at once; divides OM_SUM_BLOCK */
-#define RUN   32  /* runs from here on are used where they lie */
+#define RUN                                                                                        \
+    128 /* runs from here on are used where they lie; whole rows of lanes from PIECE / 8 on */
 
 /* Elements [at, at + n) of channel ch of x, side by side in buf. */
 static const float *bn_gather(const bn_job *j, const float *x, int64_t ch, int64_t at, int64_t n,
@@ -100,7 +101,7 @@ static bool bn_next(const bn_job *j, int64_t ch, bn_run *r) {
     r->at += r->n;
     if (r->at >= j->count || (r->at % OM_SUM_BLOCK == 0 && omi_cut_short())) return false;
     int64_t block = omi_min64(OM_SUM_BLOCK - r->at % OM_SUM_BLOCK, j->count - r->at);
-    if (j->inner < RUN) {
+    if (j->inner < RUN && (j->inner % OM_SUM_LANES != 0 || j->inner < PIECE / 8)) {
         r->n   = omi_min64(PIECE, block);
         r->off = -1;
         return true;

@@ -13,7 +13,7 @@ typedef struct copy_args {
 static om_status run_copy(const om_step *s, const om_exec *e) {
     const copy_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
-    x.data = (char *)x.data + p->offset;
+    if (p->offset) x.data = (char *)x.data + p->offset; // an empty value may have no address
     omi_copy(&x, &y);
     return OM_OK;
 }

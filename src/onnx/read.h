@@ -43,7 +43,7 @@ bool omi_read_go_on(om_reader *r);
 bool omi_read_spend(om_reader *r, const void *at, size_t bytes);
 
 OM_INLINE om_wire omi_wire_of(om_slice s) {
-    return (om_wire){.p = s.p, .end = s.p + s.n};
+    return (om_wire){.p = s.p, .end = s.n ? s.p + s.n : s.p}; // no bytes may be no address
 }
 /* The items of a packed list, or none for a field that is one item. */
 OM_INLINE om_wire omi_wire_of_list(const om_field *f) {

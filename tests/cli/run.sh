@@ -57,6 +57,7 @@ check "generated inputs" 0 "float32 [2,7]" "$om" run mlp.onnx -i x=zeros:shape=2
 check "int64 inputs are generated too" 0 "float32 [1,5]" "$om" run embedding.onnx
 check "unknown input" 2 "no such input" "$om" run mlp.onnx -i z=zeros
 check "unknown output" 2 "no such output" "$om" run mlp.onnx -o z=z.npy
+check "a generated input of 2^64 elements is refused" 3 "more elements than can be addressed" "$om" run mlp.onnx -i x=range:shape=4611686018427387904x4
 check "bad spec" 2 "random" "$om" run mlp.onnx -i x=noise
 check "wrong shape" 3 "x" "$om" run mlp.onnx -i x=zeros:shape=2x21
 check "fast arithmetic" 0 "y sha256" "$om" run --fast cnn.onnx

@@ -125,11 +125,28 @@ void FN(dropout_f32)(int64_t n, const float *x, const uint32_t *w, uint32_t thre
         y[i] = w[i] >= threshold ? x[i] * scale : 0.0f;
 }
 
+/* Almost always there is none: eight vectors are only looked at, four comparisons of pairs, and
+ * stored where one was found. */
 void FN(canonical_nan_f32)(int64_t n, float *y) {
     OM_COUNT_CALL();
-    for (int64_t i = 0; i < n; i += W) {
-        int t = (int)omi_min64(W, n - i);
-        vf v  = om_load_t(y + i, t);
-        om_store_t(y + i, vsel(vunord(v, v), vcast_f(vi_set1(0x7fc00000)), v), t);
+    int64_t i = 0;
+    while (i < n) {
+        int64_t end = omi_min64(n, i + 8 * W);
+        if (end - i == 8 * W) {
+            vm bad = vunord(vload(y + i), vload(y + i + W));
+            bad    = vm_or(bad, vunord(vload(y + i + 2 * W), vload(y + i + 3 * W)));
+            bad    = vm_or(bad, vunord(vload(y + i + 4 * W), vload(y + i + 5 * W)));
+            bad    = vm_or(bad, vunord(vload(y + i + 6 * W), vload(y + i + 7 * W)));
+            if (OM_LIKELY(!vm_any(bad))) {
+                i = end;
+                continue;
+            }
+        }
+        for (; i < end; i += W) {
+            int t = (int)omi_min64(W, end - i);
+            vf v  = om_load_t(y + i, t);
+            vm q  = vunord(v, v);
+            if (vm_any(q)) om_store_t(y + i, vsel(q, vcast_f(vi_set1(0x7fc00000)), v), t);
+        }
     }
 }

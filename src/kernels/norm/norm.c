@@ -5,19 +5,44 @@
 #include "kernels/elementwise/tail.h"
 #include "kernels/simd.h"
 
+/* One vector of normalize_f32; what is absent and the step are constants where it is called. */
+OM_INLINE vd norm_vec(vd x, vd m, vd s, bool has_w, vd w, bool has_b, vd b) {
+    vd v = vd_mul(vd_sub(x, m), s);
+    if (has_w) v = vd_mul(v, w);
+    if (has_b) v = vd_add(v, b);
+    return v;
+}
+OM_INLINE void norm_loop(int64_t n, const float *x, double mean, double rs, bool has_w,
+                         const float *w, bool has_b, const float *b, int step, float *y) {
+    vd m = vd_set1(mean), s = vd_set1(rs);
+    vd w0 = vd_set1(has_w ? (double)*w : 1.0), b0 = vd_set1(has_b ? (double)*b : 0.0);
+    int64_t i = 0;
+    for (; i + 2 * DW <= n; i += 2 * DW)
+        OM_UNROLL for (int v = 0; v < 2; v++) {
+            int64_t k = i + v * DW;
+            vd wv = has_w && step ? vd_loadf(w + k) : w0, bv = has_b && step ? vd_loadf(b + k) : b0;
+            vd_storef(y + k, norm_vec(vd_loadf(x + k), m, s, has_w, wv, has_b, bv));
+        }
+    for (; i < n; i += DW) {
+        int t = om_lanes_at(i, n, DW);
+        vd wv = has_w && step ? om_loadf_t(w + i, t) : w0;
+        vd bv = has_b && step ? om_loadf_t(b + i, t) : b0;
+        om_storef_t(y + i, norm_vec(om_loadf_t(x + i, t), m, s, has_w, wv, has_b, bv), t);
+    }
+}
+
 /* y = ((x - mean) rs) w + b; w and b have step 1 (arrays) or 0 (one value), or are absent */
 void FN(normalize_f32)(int64_t n, const float *x, double mean, double rs, const float *w,
                        const float *b, int step, float *y) {
     OM_COUNT_CALL();
-    vd m = vd_set1(mean), s = vd_set1(rs);
-    vd w0 = vd_set1(w ? (double)*w : 1.0), b0 = vd_set1(b ? (double)*b : 0.0);
-    for (int64_t i = 0; i < n; i += DW) {
-        int t = om_lanes_at(i, n, DW);
-        vd v  = vd_mul(vd_sub(om_loadf_t(x + i, t), m), s);
-        if (w) v = vd_mul(v, step ? om_loadf_t(w + i, t) : w0);
-        if (b) v = vd_add(v, step ? om_loadf_t(b + i, t) : b0);
-        om_storef_t(y + i, v, t);
-    }
+    if (w && b && step)
+        norm_loop(n, x, mean, rs, true, w, true, b, 1, y);
+    else if (w && b)
+        norm_loop(n, x, mean, rs, true, w, true, b, 0, y);
+    else if (w)
+        norm_loop(n, x, mean, rs, true, w, false, b, step, y);
+    else
+        norm_loop(n, x, mean, rs, false, w, b != NULL, b, step, y);
 }
 
 /* y = x s + t, two float32 roundings; s and t have step 1 or 0 */
