@@ -284,7 +284,12 @@ static om_status set_values(om_program *p, om_problems *pr) {
         om_pval *x         = &p->values[g->inputs[i]];
         x->dtype           = v->dtype;
         x->rank            = v->rank; // for parse; sizes come with a plan
-        if (!v->dtype) note_value(pr, v, "input", OM_ERR_MALFORMED, "it has no element type");
+        if (v->type_text) {
+            char what[120];
+            snprintf(what, sizeof what, "it is %.60s; tensors are computed", v->type_text);
+            note_value(pr, v, "input", OM_ERR_UNSUPPORTED, what);
+        } else if (!v->dtype)
+            note_value(pr, v, "input", OM_ERR_MALFORMED, "it has no element type");
     }
     return OM_OK;
 }

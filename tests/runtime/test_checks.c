@@ -228,6 +228,16 @@ static void test_check_says_malformed(void **state) {
     assert_non_null(strstr(listed, "divisor is zero"));
     om_graph_release(g);
 
+    g = begin(20); // a sequence is no fault of the file
+    in(g, "x", OM_DTYPE_NONE, "");
+    g->values[value_of(g, "x")].type_text = "seq(tensor(float))";
+    node(g, "Identity", "x", "y");
+    out(g, "y");
+    assert_non_null(done(g));
+    assert_int_equal(check_graph(g, OM_EXACT), OM_ERR_UNSUPPORTED);
+    assert_non_null(strstr(listed, "input 'x': it is seq(tensor(float)); tensors are computed"));
+    om_graph_release(g);
+
     g = begin(20);
     in(g, "x", OM_F32, "2,3");
     node(g, "Relu", "x", "y");
