@@ -101,6 +101,26 @@ static const node_type types[] = {
      "kernel_shape:l strides:l dilations:l pads:l ceil_mode:b auto_pad:s storage_order:b"},
     {"AveragePool", "f",
      "kernel_shape:l strides:l pads:l ceil_mode:b count_include_pad:b auto_pad:s"},
+    {"Reciprocal", "f", ""},
+    {"Sin", "f", ""},
+    {"Cos", "f", ""},
+    {"LessOrEqual", "xx", ""},
+    {"Greater", "xx", ""},
+    {"Or", "bb", ""},
+    {"Xor", "bb", ""},
+    {"ReduceMin", "xI", "keepdims:b noop_with_empty_axes:b"},
+    // Forms of earlier versions, whose operands were attributes.
+    {"ReduceMax", "f", "axes:l keepdims:b"},
+    {"ReduceSum", "f", "axes:l keepdims:b"},
+    {"Squeeze", "x", "axes:l"},
+    {"Unsqueeze", "x", "axes:l"},
+    {"Split", "x", "axis:i split:l"},
+    {"Slice", "x", "starts:l ends:l axes:l"},
+    {"Clip", "f", "min:f max:f"},
+    {"Pad", "f", "pads:l value:f"},
+    {"TopK", "x", "axis:i k:i"},
+    {"BatchNormalization", "fffff", "epsilon:f spatial:b"},
+    {"Dropout", "f", "ratio:f"},
     {"GlobalAveragePool", "f", ""},
     {"GlobalMaxPool", "f", ""},
 };
@@ -310,7 +330,7 @@ static void add_node(maker *m) {
 }
 
 pb fuzz_model(fuzz_rng *g) {
-    static const int opsets[] = {20, 20, 20, 13, 17, 18, 11};
+    static const int opsets[] = {20, 20, 20, 13, 17, 18, 11, 9};
     maker m                   = {.g = g};
     for (int k = 1 + (int)fuzz_below(g, 3); k > 0; k--)
         add_input(&m, some_type(g));
@@ -327,7 +347,7 @@ pb fuzz_model(fuzz_rng *g) {
     pb file = {0}, opset = {0};
     pb_int_field(&file, 1, 9);
     pb_msg(&file, 7, &m.graph);
-    pb_int_field(&opset, 2, (uint64_t)opsets[fuzz_below(g, 7)]);
+    pb_int_field(&opset, 2, (uint64_t)opsets[fuzz_below(g, 8)]);
     pb_msg(&file, 8, &opset);
     return file;
 }
