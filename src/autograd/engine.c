@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "base/vec.h"
 #include "compute/move.h"
+#include "tensor/scope.h"
 
 /* What the walk knows of one record. */
 typedef struct visit {
@@ -21,27 +22,32 @@ typedef struct visit {
     om_tensor **dy; /* n_out gradients, +1 each, NULL until one arrives */
 } visit;
 
+/* An input of om_grad: a leaf's slot, or an output of a record. */
 typedef struct wanted {
-    om_tensor *t, *grad; /* grad +1 */
+    const om_grad_slot *leaf;
+    const om_record *record;
+    uint32_t out_index;
+    om_tensor *grad; /* +1 */
 } wanted;
+
+/* The new gradient of a leaf: the old one and what came, handed over when the whole walk has gone
+ * well, so that a failure leaves every leaf as it was. */
+typedef struct pending {
+    om_grad_slot *slot; /* +1 */
+    om_tensor *grad;    /* +1 */
+} pending;
 
 typedef struct walk {
     OM_VEC(visit *) order; /* post-order */
     om_map seen;           /* record address -> visit */
     wanted *wanted;        /* om_grad's inputs, NULL for backward */
     int n_wanted;
+    OM_VEC(pending) leaves; /* in the order they were met */
+    om_map leaf_at;         /* slot address -> place in leaves + 1 */
     bool into_leaves, retain;
 } walk;
 
-static OM_TLS walk *current;
-
-bool omi_grad_wanted(const om_tensor *t) {
-    for (int i = 0; current && i < current->n_wanted; i++)
-        if (current->wanted[i].t == t) return true;
-    return false;
-}
-
-static uint64_t key_of(const om_record *r) {
+static uint64_t key_of(const void *r) {
     return (uint64_t)(uintptr_t)r;
 }
 
@@ -54,6 +60,8 @@ static visit *visit_new(walk *w, om_record *r) {
         omi_free(v, sizeof *v + r->n_out * sizeof(om_tensor *));
         return NULL;
     }
+    atomic_fetch_add_explicit(&r->refs, 1,
+                              memory_order_relaxed); // edges that led here may go first
     return v;
 }
 
@@ -75,9 +83,9 @@ static om_status collect(walk *w, om_record *root) {
             stack.n--;
             continue;
         }
-        om_tensor *t = top->v->r->in[top->next++].t;
-        if (!t || !t->record || omi_map_get(&w->seen, key_of(t->record))) continue;
-        if (!(v = visit_new(w, t->record)) || !OMI_PUSH(&stack, ((step){v, 0}))) goto done;
+        om_record *from = top->v->r->in[top->next++].record;
+        if (!from || omi_map_get(&w->seen, key_of(from))) continue;
+        if (!(v = visit_new(w, from)) || !OMI_PUSH(&stack, ((step){v, 0}))) goto done;
     }
     st = OM_OK;
 done:
@@ -92,8 +100,18 @@ static void walk_free(walk *w) {
         if (!v) continue;
         for (uint32_t k = 0; k < v->r->n_out; k++)
             om_release(v->dy[k]);
-        omi_free(v, sizeof *v + v->r->n_out * sizeof(om_tensor *));
+        om_record *r = v->r;
+        omi_free(v, sizeof *v + r->n_out * sizeof(om_tensor *));
+        omi_record_release(r);
     }
+    for (size_t i = 0; i < w->leaves.n; i++) {
+        om_tensor *dead = NULL;
+        om_release(w->leaves.v[i].grad);
+        omi_grad_slot_release(w->leaves.v[i].slot, &dead);
+        omi_release_list(dead);
+    }
+    OMI_VEC_FREE(&w->leaves);
+    omi_map_free(&w->leaf_at);
     OMI_VEC_FREE(&w->order);
     omi_map_free(&w->seen);
 }
@@ -121,35 +139,70 @@ static om_status add_term(om_tensor **slot, om_tensor *g) {
     return OM_OK;
 }
 
+static om_tensor *copy_of(om_tensor *g) {
+    om_tensor *copy = omi_new_like(g);
+    if (!copy) return NULL;
+    om_view from = omi_view(g), to = omi_view(copy);
+    omi_copy(&from, &to);
+    return copy;
+}
+
+/* What becomes the gradient of a leaf in this walk; it begins with the one that is there. */
+static pending *pending_of(walk *w, om_grad_slot *slot) {
+    uintptr_t at = (uintptr_t)omi_map_get(&w->leaf_at, key_of(slot));
+    if (at) return &w->leaves.v[at - 1];
+    pending p = {.slot = slot};
+    if (slot->grad && !(p.grad = om_retain(copy_of(slot->grad)))) return NULL;
+    union {
+        uintptr_t n;
+        void *p;
+    } place = {.n = w->leaves.n + 1};
+    if (!omi_map_set(&w->leaf_at, key_of(slot), place.p) || !OMI_PUSH(&w->leaves, p))
+        return om_release(p.grad), NULL;
+    atomic_fetch_add_explicit(&slot->refs, 1, memory_order_relaxed);
+    return &w->leaves.v[w->leaves.n - 1];
+}
+
 /* The gradient of a leaf outlives the walk, so it must not share bytes with anything a user can
  * see. */
-static om_status add_to_leaf(om_tensor *leaf, om_tensor *g) {
-    if (!leaf->grad && !(leaf->grad = omi_calloc(sizeof *leaf->grad))) return omi_pending_status;
+static om_status add_to_leaf(walk *w, om_grad_slot *slot, om_tensor *g) {
+    pending *p = pending_of(w, slot);
+    if (!p) return omi_pending_status;
     // One reference, the scope's, and no other view of the bytes: nobody else has g.
     bool fresh =
         atomic_load(&g->refs) == 1 && atomic_load(&g->storage->refs) == 1 && omi_contiguous(g);
-    if (!leaf->grad->grad && !fresh) {
-        om_tensor *copy = omi_new_like(g);
-        if (!copy) return omi_pending_status;
-        om_view from = omi_view(g), to = omi_view(copy);
-        omi_copy(&from, &to);
-        g = copy;
+    if (!p->grad && !fresh && !(g = copy_of(g))) return omi_pending_status;
+    return add_term(&p->grad, g);
+}
+
+/* Nothing here can fail. */
+static void commit(walk *w) {
+    for (size_t i = 0; i < w->leaves.n; i++) {
+        pending *p = &w->leaves.v[i];
+        if (!p->grad) continue;
+        om_tensor *old = p->slot->grad;
+        p->slot->grad  = p->grad;
+        p->grad        = old; // released with the walk
     }
-    return add_term(&leaf->grad->grad, g);
 }
 
 /* Hands dx of one input to whoever wants it. */
-static om_status deliver(walk *w, om_tensor *t, om_tensor *g) {
-    if (!omi_same_shape(t, g) || t->dtype != g->dtype)
-        return omi_fail(OM_ERR_INTERNAL, "a gradient %s came for %s", OMI_T(g), OMI_T(t));
-    for (int i = 0; i < w->n_wanted; i++)
-        if (w->wanted[i].t == t) OM_TRY(add_term(&w->wanted[i].grad, g));
-    if (t->record) {
-        visit *v = omi_map_get(&w->seen, key_of(t->record));
-        return v ? add_term(&v->dy[t->out_index], g) : OM_OK;
+static om_status deliver(walk *w, const om_edge *e, om_tensor *g) {
+    bool fits = e->rank == g->rank && e->dtype == g->dtype &&
+                memcmp(e->shape, g->shape, (size_t)e->rank * sizeof *e->shape) == 0;
+    if (!fits)
+        return omi_fail(OM_ERR_INTERNAL, "a gradient %s came for an input of another shape",
+                        OMI_T(g));
+    for (int i = 0; i < w->n_wanted; i++) {
+        wanted *x = &w->wanted[i];
+        if (x->leaf ? x->leaf == e->leaf : x->record == e->record && x->out_index == e->out_index)
+            OM_TRY(add_term(&x->grad, g));
     }
-    if (w->into_leaves && (t->flags & OM_T_GRAD)) return add_to_leaf(t, g);
-    return OM_OK;
+    if (e->record) {
+        visit *v = omi_map_get(&w->seen, key_of(e->record));
+        return v ? add_term(&v->dy[e->out_index], g) : OM_OK;
+    }
+    return w->into_leaves && e->leaf ? add_to_leaf(w, e->leaf, g) : OM_OK;
 }
 
 static om_status check_version(const om_record *r, const om_tensor *t, uint64_t version,
@@ -165,14 +218,12 @@ static om_status check_version(const om_record *r, const om_tensor *t, uint64_t 
 }
 
 static om_status check_saved(const om_record *r) {
-    for (uint32_t i = 0; i < r->n_in; i++) {
-        bool saved = (r->save_mask & OM_SAVE_ALL_IN) == OM_SAVE_ALL_IN ||
-                     (i < 15 && (r->save_mask & OM_SAVE_IN(i)));
-        if (saved && r->in[i].t) OM_TRY(check_version(r, r->in[i].t, r->in[i].version, "input", i));
-    }
+    for (uint32_t i = 0; i < r->n_in; i++)
+        if (r->saved_in[i].t)
+            OM_TRY(check_version(r, r->saved_in[i].t, r->saved_in[i].version, "input", i));
     for (uint32_t i = 0; i < r->n_out; i++)
-        if (r->saved[i].t)
-            OM_TRY(check_version(r, r->saved[i].t, r->saved[i].version, "output", i));
+        if (r->saved_out[i].t)
+            OM_TRY(check_version(r, r->saved_out[i].t, r->saved_out[i].version, "output", i));
     return OM_OK;
 }
 
@@ -193,20 +244,15 @@ static om_status run_one(walk *w, visit *v) {
     if (st == OM_OK) st = omi_check_cancel();
     if (OM_UNLIKELY(omi_backward_watch != NULL) && st == OM_OK)
         st = omi_backward_watch(r, v->dy, dx);
-    bool was = omi_hold_cancel(true); // gradients of leaves outlive the call
     for (uint32_t i = 0; st == OM_OK && i < r->n_in; i++)
-        if (dx[i] && omi_needs(r, i)) st = deliver(w, r->in[i].t, dx[i]);
-    omi_hold_cancel(was);
+        if (dx[i] && omi_needs(r, i)) st = deliver(w, &r->in[i], dx[i]);
     if (dx) omi_free(dx, (r->n_in ? r->n_in : 1) * sizeof *dx);
     om_scope_end(s);
     for (uint32_t i = 0; i < r->n_out; i++) {
         om_release(v->dy[i]);
         v->dy[i] = NULL;
     }
-    if (!w->retain) {
-        r->used = 1;
-        omi_record_free_saved(r);
-    }
+    if (!w->retain && st == OM_OK) omi_record_done(r);
     return st == OM_OK ? om_pending() : st;
 }
 
@@ -215,7 +261,7 @@ static om_tensor *root_gradient(om_tensor *root, om_tensor *given) {
         if (!omi_same_shape(given, root) || given->dtype != root->dtype)
             OM_FAIL_NULL(OM_ERR_SHAPE, "the gradient %s does not fit the root %s", OMI_T(given),
                          OMI_T(root));
-        return given;
+        return root->record ? given : copy_of(given); // a leaf keeps it
     }
     if (omi_numel(root) != 1)
         OM_FAIL_NULL(OM_ERR_SHAPE,
@@ -238,22 +284,34 @@ static om_status check_root(om_tensor *root) {
     return OM_OK;
 }
 
+/* The root as an edge leads to it; holds nothing. */
+static om_status edge_to(om_tensor *t, om_edge *e) {
+    *e = (om_edge){.record    = t->record,
+                   .out_index = t->out_index,
+                   .there     = true,
+                   .dtype     = t->dtype,
+                   .rank      = t->rank};
+    memcpy(e->shape, t->shape, sizeof e->shape);
+    if (!t->record && !(e->leaf = omi_grad_slot_of(t))) return omi_pending_status;
+    return OM_OK;
+}
+
 static om_status run(walk *w, om_tensor *root, om_tensor *given) {
+    om_edge to;
     OM_TRY(check_root(root));
+    OM_TRY(edge_to(root, &to));
     om_scope s   = om_scope_begin();
-    walk *was    = current;
     bool off     = omi_no_grad();
     om_tensor *g = root_gradient(root, given);
     om_status st = g ? OM_OK : omi_pending_status;
-    current      = w;
     if (st == OM_OK && root->record) st = collect(w, root->record);
-    if (st == OM_OK) st = deliver(w, root, g);
+    if (st == OM_OK) st = deliver(w, &to, g);
     for (size_t i = w->order.n; st == OM_OK && i-- > 0;) {
         st = omi_check_cancel();
         if (st == OM_OK) st = run_one(w, w->order.v[i]);
     }
+    if (st == OM_OK) commit(w);
     walk_free(w);
-    current = was;
     omi_grad_restore(off);
     om_scope_end(s);
     return st;
@@ -276,16 +334,25 @@ om_status om_grad(om_tensor *root, int n, om_tensor *const *inputs, om_tensor **
     OMI_ENTER("om_grad");
     if (omi_failed()) return omi_pending_status;
     if (n < 1 || !inputs || !out) return omi_fail(OM_ERR_ARG, "no inputs to differentiate by");
+    OM_TRY(check_root(root));
     for (int i = 0; i < n; i++) {
         out[i] = NULL;
         OM_TRY(omi_check_arg(inputs[i], "an input"));
+        if (!inputs[i]->record && !(inputs[i]->flags & OM_T_GRAD))
+            return omi_fail(
+                OM_ERR_STATE,
+                "input %d, %s, is no result of a recorded operator and not marked: mark it with "
+                "om_set_requires_grad before it is used",
+                i, OMI_T(inputs[i]));
     }
     walk w   = {.retain = opts && opts->retain_graph, .n_wanted = n};
     w.wanted = omi_calloc((size_t)n * sizeof *w.wanted);
     if (!w.wanted) return omi_pending_status;
-    for (int i = 0; i < n; i++)
-        w.wanted[i].t = inputs[i];
-    om_status st = run(&w, root, opts ? opts->grad : NULL);
+    for (int i = 0; i < n && !omi_failed(); i++)
+        w.wanted[i] = (wanted){.leaf      = inputs[i]->record ? NULL : omi_grad_slot_of(inputs[i]),
+                               .record    = inputs[i]->record,
+                               .out_index = inputs[i]->out_index};
+    om_status st = omi_failed() ? om_pending() : run(&w, root, opts ? opts->grad : NULL);
     for (int i = 0; i < n; i++) {
         if (st == OM_OK && w.wanted[i].grad && !(out[i] = omi_file_owned(w.wanted[i].grad)))
             st = omi_pending_status;

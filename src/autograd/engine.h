@@ -9,10 +9,8 @@
 
 /* t is a leaf or result that a gradient flows to, and recording is on. */
 bool omi_needs_grad(const om_tensor *t);
-/* om_grad asks for the gradient of t in the walk that runs now on this thread. */
-bool omi_grad_wanted(const om_tensor *t);
-/* Drops the saved outputs of a record whose backward has run. */
-void omi_record_free_saved(om_record *r);
+/* Drops what a record whose backward has run saved and where it leads. */
+void omi_record_done(om_record *r);
 /* Looks at every untraced call before it is recorded; the NaN finder installs it. NULL: nothing. */
 extern OM_TLS om_status (*omi_record_watch)(const om_call *c);
 /* The same for what a backward function made, before it is handed on. */

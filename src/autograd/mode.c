@@ -56,6 +56,7 @@ om_status om_set_requires_grad(om_tensor *t, bool on) {
                               "%s is traced; tracing is for inference graphs", OMI_T(t));
     if (on && t->dtype != OM_F32 && t->dtype != OM_F64)
         return omi_fail(OM_ERR_DTYPE, "%s; gradients need float32 or float64 (om_cast)", OMI_T(t));
+    if (on && !omi_grad_slot_of(t)) return omi_pending_status;
     t->flags = (uint8_t)(on ? t->flags | OM_T_GRAD : t->flags & ~OM_T_GRAD);
     return OM_OK;
 }

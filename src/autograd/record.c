@@ -2,8 +2,9 @@
  * record.c -- records: making, copying of attributes, release without recursion.
  *
  * A record is one allocation: header, edges, outputs, saved slots, raw, res, and the integers their
- * lists point to. It keeps its inputs strongly and of its outputs only ids and, where backward
- * needs the value, a detached alias: so there is no cycle.
+ * lists point to. It leads to the records and leaves of its inputs, and keeps detached aliases of
+ * those inputs and outputs that its backward reads: so there is no cycle, and no value is kept for
+ * nothing.
  */
 #include "autograd/record.h"
 
@@ -49,31 +50,63 @@ static const void *copy_attrs(char **at, const void *attrs, size_t bytes, const 
     return to;
 }
 
-static bool save_outputs(om_record *r, const om_call *c) {
-    for (uint32_t i = 0; i < c->n_out && i < 16; i++) {
-        if (!(c->save_mask & OM_SAVE_OUT(i))) continue;
-        r->saved[i].t = omi_detached(c->out[i]);
-        if (!r->saved[i].t) return false;
-        r->saved[i].version = atomic_load(&c->out[i]->storage->version);
+static bool saves_input(const om_call *c, uint32_t i) {
+    return c->save_mask & OM_SAVE_ALL_IN || (i < 15 && (c->save_mask & OM_SAVE_IN(i)));
+}
+
+static bool save_one(om_saved *s, om_tensor *t) {
+    s->t       = omi_detached(t);
+    s->version = atomic_load(&t->storage->version);
+    return s->t != NULL;
+}
+
+static bool save_values(om_record *r, const om_call *c) {
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && saves_input(c, i) && !save_one(&r->saved_in[i], c->in[i])) return false;
+    for (uint32_t i = 0; i < c->n_out && i < 16; i++)
+        if (c->save_mask & OM_SAVE_OUT(i) && !save_one(&r->saved_out[i], c->out[i])) return false;
+    return true;
+}
+
+static bool set_edge(om_edge *e, om_tensor *t) {
+    e->there = true;
+    e->dtype = t->dtype;
+    e->rank  = t->rank;
+    memcpy(e->shape, t->shape, sizeof e->shape);
+    if (t->record) {
+        e->record    = t->record;
+        e->out_index = t->out_index;
+        atomic_fetch_add_explicit(&t->record->refs, 1, memory_order_relaxed);
+    } else if (t->flags & OM_T_GRAD) {
+        if (!(e->leaf = omi_grad_slot_of(t))) return false;
+        atomic_fetch_add_explicit(&e->leaf->refs, 1, memory_order_relaxed);
     }
+    return true;
+}
+
+static bool set_edges(om_record *r, const om_call *c) {
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (c->in[i] && !set_edge(&r->in[i], c->in[i])) return false;
     return true;
 }
 
 static om_record *record_new(const om_call *c) {
     const om_op_layout *l = omi_op_layout(c->op);
     size_t bytes = sizeof(om_record) + c->n_in * sizeof(om_edge) + c->n_out * sizeof(om_out) +
-                   c->n_out * sizeof(om_saved) + padded(l->raw_bytes) + padded(l->res_bytes) +
-                   list_bytes(c->raw, l->raw_lists) + list_bytes(c->res, l->res_lists);
+                   (c->n_in + c->n_out) * sizeof(om_saved) + padded(l->raw_bytes) +
+                   padded(l->res_bytes) + list_bytes(c->raw, l->raw_lists) +
+                   list_bytes(c->res, l->res_lists);
     om_record *r = omi_calloc(bytes);
     if (!r) {
         if (c->extra_free) c->extra_free(c->extra);
         return NULL;
     }
-    char *at = (char *)(r + 1);
-    r->in    = (om_edge *)(void *)at;
-    r->out   = (om_out *)(void *)(at += c->n_in * sizeof(om_edge));
-    r->saved = (om_saved *)(void *)(at += c->n_out * sizeof(om_out));
-    at += c->n_out * sizeof(om_saved);
+    char *at     = (char *)(r + 1);
+    r->in        = (om_edge *)(void *)at;
+    r->out       = (om_out *)(void *)(at += c->n_in * sizeof(om_edge));
+    r->saved_in  = (om_saved *)(void *)(at += c->n_out * sizeof(om_out));
+    r->saved_out = r->saved_in + c->n_in;
+    at += (c->n_in + c->n_out) * sizeof(om_saved);
     r->raw        = copy_attrs(&at, c->raw, l->raw_bytes, l->raw_lists);
     r->res        = copy_attrs(&at, c->res, l->res_bytes, l->res_lists);
     r->bytes      = bytes;
@@ -86,16 +119,12 @@ static om_record *record_new(const om_call *c) {
     r->extra      = c->extra; // the record owns a custom operator's state from here on
     r->extra_free = c->extra_free;
     atomic_init(&r->refs, 1);
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        r->in[i].t = om_retain(c->in[i]);
-        if (c->in[i]) r->in[i].version = atomic_load(&c->in[i]->storage->version);
-    }
     for (uint32_t i = 0; i < c->n_out; i++) {
         r->out[i] =
             (om_out){.id = c->out[i]->id, .dtype = c->out[i]->dtype, .rank = c->out[i]->rank};
         memcpy(r->out[i].shape, c->out[i]->shape, sizeof r->out[i].shape);
     }
-    if (!save_outputs(r, c)) {
+    if (!set_edges(r, c) || !save_values(r, c)) {
         omi_record_release(r);
         return NULL;
     }
@@ -109,14 +138,49 @@ static void unref(om_tensor *t, om_tensor **dead) {
         omi_push_dead(dead, t);
 }
 
+static void free_values(om_record *r, om_tensor **dead) {
+    for (uint32_t i = 0; i < r->n_in + r->n_out; i++) { // saved_out lies behind saved_in
+        unref(r->saved_in[i].t, dead);
+        r->saved_in[i].t = NULL;
+    }
+}
+
+/* A list of records that nobody holds runs through their attributes, which no one reads any more.
+ */
+static void unref_record(om_record *r, om_record **gone) {
+    if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
+    r->res = *gone;
+    *gone  = r;
+}
+
+static void free_edges(om_record *r, om_record **gone, om_tensor **dead) {
+    for (uint32_t i = 0; i < r->n_in; i++) {
+        omi_grad_slot_release(r->in[i].leaf, dead);
+        unref_record(r->in[i].record, gone);
+        r->in[i].leaf   = NULL;
+        r->in[i].record = NULL;
+    }
+}
+
+static void free_records(om_record *gone, om_tensor **dead) {
+    while (gone) {
+        om_record *r = gone;
+        union {
+            const void *res;
+            om_record *next;
+        } link = {.res = r->res};
+        gone   = link.next;
+        free_values(r, dead);
+        free_edges(r, &gone, dead);
+        if (r->extra_free) r->extra_free(r->extra);
+        omi_free(r, r->bytes);
+    }
+}
+
 static void release_into(om_record *r, om_tensor **dead) {
-    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
-    for (uint32_t i = 0; i < r->n_in; i++)
-        unref(r->in[i].t, dead);
-    for (uint32_t i = 0; i < r->n_out; i++)
-        unref(r->saved[i].t, dead);
-    if (r->extra_free) r->extra_free(r->extra);
-    omi_free(r, r->bytes);
+    om_record *gone = NULL;
+    unref_record(r, &gone);
+    free_records(gone, dead);
 }
 
 void omi_record_release(om_record *r) {
@@ -125,12 +189,13 @@ void omi_record_release(om_record *r) {
     omi_release_list(dead);
 }
 
-void omi_record_free_saved(om_record *r) {
+void omi_record_done(om_record *r) {
     om_tensor *dead = NULL;
-    for (uint32_t i = 0; i < r->n_out; i++) {
-        unref(r->saved[i].t, &dead);
-        r->saved[i].t = NULL;
-    }
+    om_record *gone = NULL;
+    r->used         = 1;
+    free_values(r, &dead);
+    free_edges(r, &gone, &dead);
+    free_records(gone, &dead);
     omi_release_list(dead);
 }
 
@@ -219,20 +284,34 @@ om_tensor *omi_record1(om_op op, const void *raw, const void *res, uint32_t n_in
 /* ---- for backward functions ----------------------------------------------------------------- */
 
 bool omi_needs(const om_record *r, uint32_t i) {
-    const om_tensor *t = r->in[i].t;
-    return t && is_float(t) && (t->record || (t->flags & OM_T_GRAD) || omi_grad_wanted(t));
+    const om_edge *e = &r->in[i];
+    return (e->record || e->leaf) && (e->dtype == OM_F32 || e->dtype == OM_F64);
+}
+
+static om_tensor *saved(const om_record *r, const om_saved *s, const char *what, uint32_t i) {
+    if (s->t) return s->t;
+    OM_FAIL_NULL(OM_ERR_INTERNAL, "%s %u of %s is read by its gradient and was not saved", what, i,
+                 r->site.function ? r->site.function : "an operator");
 }
 
 om_tensor *omi_saved_in(const om_record *r, uint32_t i) {
-    return r->in[i].t;
+    return saved(r, &r->saved_in[i], "input", i);
 }
 om_tensor *omi_saved_out(const om_record *r, uint32_t i) {
-    return r->saved[i].t;
+    return saved(r, &r->saved_out[i], "output", i);
+}
+
+bool omi_in_there(const om_record *r, uint32_t i) {
+    return i < r->n_in && r->in[i].there;
 }
 
 const int64_t *omi_in_shape(const om_record *r, uint32_t i, int *rank) {
-    *rank = r->in[i].t->rank;
-    return r->in[i].t->shape;
+    *rank = r->in[i].rank;
+    return r->in[i].shape;
+}
+
+om_tensor *omi_new_like_in(const om_record *r, uint32_t i) {
+    return omi_new((om_dtype)r->in[i].dtype, r->in[i].rank, r->in[i].shape);
 }
 
 /* Ties the knot without a dependency of tensor on autograd. */

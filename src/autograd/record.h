@@ -4,7 +4,8 @@
  * omi_record is always called, last. It gives the call to the tracer when an input is traced, else
  * keeps a record when an input needs a gradient, else does nothing. `raw` is what the caller wrote
  * (-1 in a reshape, an open slice end): lowering reads it; `res` is what the kernel used: backward
- * reads it. Both are structs declared in ops/ops.def.
+ * reads it. Both are structs declared in ops/ops.def. What a record saves and where it leads are
+ * two lists.
  *
  * Needs: tensor.  Used by: autograd, ops, trace.
  */
@@ -30,9 +31,15 @@ typedef struct om_list {
  * (scoped) where omi_needs(r, i), or leave NULL for no contribution. */
 typedef om_status (*om_backward_fn)(const om_record *r, om_tensor *const *dy, om_tensor **dx);
 
+/* Where the gradient of an input goes (CD-31): to the record that made it, or to a leaf's slot. No
+ * values: what backward reads is saved beside, and released right after. */
 typedef struct om_edge {
-    om_tensor *t; /* strong; NULL: absent */
-    uint64_t version;
+    om_record *record;  /* strong; NULL: a leaf, or nothing is wanted  */
+    om_grad_slot *leaf; /* strong; NULL: no marked leaf                */
+    uint32_t out_index; /* of record                                   */
+    bool there;         /* false: the input was absent                 */
+    uint8_t dtype, rank;
+    int64_t shape[OM_MAX_RANK];
 } om_edge;
 typedef struct om_out {
     uint64_t id;
@@ -40,7 +47,7 @@ typedef struct om_out {
     int64_t shape[OM_MAX_RANK];
 } om_out;
 typedef struct om_saved {
-    om_tensor *t; /* detached alias of an output, strong */
+    om_tensor *t; /* detached alias of an input or output, strong; NULL: not saved */
     uint64_t version;
 } om_saved;
 
@@ -54,7 +61,7 @@ struct om_record {
     om_site site;
     om_edge *in;
     om_out *out;
-    om_saved *saved; /* n_out entries, t NULL where not saved */
+    om_saved *saved_in, *saved_out; /* n_in and n_out entries */
     const void *raw, *res;
     void *extra; /* state of custom operators, freed by extra_free */
     void (*extra_free)(void *extra);
@@ -82,11 +89,15 @@ om_tensor *omi_record1(om_op op, const void *raw, const void *res, uint32_t n_in
                        uint32_t save_mask);
 
 /* For backward functions. */
-bool omi_needs(const om_record *r, uint32_t i);          /* input i wants a gradient            */
-om_tensor *omi_saved_in(const om_record *r, uint32_t i); /* version already checked by the engine */
+bool omi_needs(const om_record *r, uint32_t i); /* input i wants a gradient            */
+/* Versions are checked by the engine already. NULL and raised, in every build, for what was not
+ * saved. */
+om_tensor *omi_saved_in(const om_record *r, uint32_t i);
 om_tensor *omi_saved_out(const om_record *r, uint32_t i);
+bool omi_in_there(const om_record *r, uint32_t i); /* input i was given */
 const int64_t *omi_in_shape(const om_record *r, uint32_t i, int *rank);
-void omi_record_release(om_record *r); /* iterative */
+om_tensor *omi_new_like_in(const om_record *r, uint32_t i); /* of the type and shape of input i */
+void omi_record_release(om_record *r);                      /* iterative */
 
 /* Registered by ops: size of raw and res and their lists for an op, so records can deep-copy them.
  */

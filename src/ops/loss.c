@@ -19,8 +19,9 @@ om_tensor *om_mse_loss(om_tensor *a, om_tensor *target) {
     if (!omi_same_shape(a, target)) // broadcasting here has hidden many a wrong target
         OM_FAIL_NULL(OM_ERR_SHAPE, "%s and target %s have different shapes", OMI_T(a),
                      OMI_T(target));
+    om_scope s   = om_scope_begin(); // only the result is the caller's
     om_tensor *d = om_sub(a, target);
-    return om_mean_all(om_mul(d, d));
+    return om_scope_return(s, om_mean_all(om_mul(d, d)));
 }
 
 /* ---- negative log-likelihood
@@ -93,9 +94,9 @@ static void nll_shape(nll *k, const om_tensor *logp) {
 static om_status nll_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     if (!dy[0] || !omi_needs(r, 0)) return OM_OK;
     const om_nll_loss_raw *a = r->raw;
-    om_tensor *tp = omi_pack(omi_saved_in(r, 1)), *weight = r->n_in > 2 ? r->in[2].t : NULL;
-    om_tensor *wp = weight ? omi_pack(weight) : NULL, *d = omi_new_like(r->in[0].t);
-    if (!tp || (weight && !wp) || !d) return omi_pending_status;
+    om_tensor *tp = omi_pack(omi_saved_in(r, 1)), *d = omi_new_like_in(r, 0);
+    om_tensor *wp = omi_in_there(r, 2) ? omi_pack(omi_saved_in(r, 2)) : NULL;
+    if (!tp || (omi_in_there(r, 2) && !wp) || !d) return omi_pending_status;
     nll k = {.ignore = a->ignore_index, .target = omi_ptr(tp), .weight = wp ? omi_ptr(wp) : NULL};
     nll_shape(&k, d);
     double divisor = 1;
@@ -176,7 +177,8 @@ om_tensor *om_cross_entropy_with(om_tensor *logits, om_tensor *target, const om_
     if (!omi_arg(logits, "logits")) return NULL;
     if (logits->rank < 2)
         OM_FAIL_NULL(OM_ERR_SHAPE, "logits %s; [N, C] or [N, C, ..] is needed", OMI_T(logits));
-    return om_nll_loss(om_log_softmax(logits, 1), target, opts);
+    om_scope s = om_scope_begin(); // only the result is the caller's
+    return om_scope_return(s, om_nll_loss(om_log_softmax(logits, 1), target, opts));
 }
 
 om_tensor *om_cross_entropy(om_tensor *logits, om_tensor *target) {

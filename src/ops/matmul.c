@@ -227,8 +227,10 @@ static om_tensor *matmul_gradient(const om_view *l, const om_view *r, const om_v
 
 static om_status matmul_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     if (!dy[0]) return OM_OK;
-    om_tensor *a = r->in[0].t, *b = r->in[1].t;
-    om_view g = full_gradient(dy[0], a->rank == 1, b->rank == 1);
+    int rank_a, rank_b;
+    omi_in_shape(r, 0, &rank_a);
+    omi_in_shape(r, 1, &rank_b);
+    om_view g = full_gradient(dy[0], rank_a == 1, rank_b == 1);
     if (omi_needs(r, 0)) {
         om_view bt = transposed(as_matrix(omi_saved_in(r, 1), false));
         if (!(dx[0] = matmul_gradient(&g, &bt, &g, r, 0))) return omi_pending_status;
@@ -296,7 +298,7 @@ static om_status linear_backward(const om_record *r, om_tensor *const *dy, om_te
         dx[0] = d;
     }
     if (omi_needs(r, 1)) {
-        om_tensor *d = omi_new_like(omi_saved_in(r, 1));
+        om_tensor *d = omi_new_like_in(r, 1);
         om_view x;
         if (!d || !rows_of(omi_saved_in(r, 0), &x, &own_x)) return omi_pending_status;
         om_view gtr = transposed(g), y = omi_view(d);

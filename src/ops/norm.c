@@ -32,14 +32,15 @@ static void rows_and_size(const om_tensor *x, int n_axes, int64_t *rows, int64_t
 static om_status layer_norm_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     if (!dy[0]) return OM_OK;
     const om_layer_norm_raw *a = r->raw;
-    om_tensor *x = r->in[0].t, *w = r->in[1].t, *b = r->in[2].t;
+    om_tensor *x = omi_saved_in(r, 0), *w = NULL;
+    if (!x || (omi_needs(r, 0) && omi_in_there(r, 1) && !(w = omi_saved_in(r, 1))))
+        return omi_pending_status;
     om_layernorm_grad_args k = {.eps = a->eps};
     rows_and_size(x, (int)a->n_axes, &k.rows, &k.n);
     om_tensor *xp = omi_pack(x), *g = omi_pack(dy[0]), *wp = w ? omi_pack(w) : NULL;
     if (!xp || !g || (w && !wp)) return omi_pending_status;
     for (uint32_t i = 0; i < 3; i++)
-        if (omi_needs(r, i) && !(dx[i] = omi_new_like(i == 0 ? x : i == 1 ? w : b)))
-            return omi_pending_status;
+        if (omi_needs(r, i) && !(dx[i] = omi_new_like_in(r, i))) return omi_pending_status;
     k.x  = omi_ptr(xp);
     k.g  = omi_ptr(g);
     k.w  = wp ? omi_ptr(wp) : NULL;
@@ -91,8 +92,7 @@ om_tensor *om_layer_norm(om_tensor *x, int n_axes, om_tensor *w, om_tensor *b, f
     omi_drop_packed(wp, w);
     omi_drop_packed(xp, x);
     om_layer_norm_raw a = {.n_axes = n_axes, .eps = eps};
-    uint32_t save       = (omi_wants(x) || omi_wants(w) ? OM_SAVE_IN(0) : 0) |
-                    (omi_wants(x) && w ? OM_SAVE_IN(1) : 0);
+    uint32_t save       = OM_SAVE_IN(0) | (omi_wants(x) && w ? OM_SAVE_IN(1) : 0);
     return omi_record1(OM_OP_LAYER_NORM, &a, NULL, 3, (om_tensor *[]){x, w, b}, y,
                        layer_norm_backward, save);
 }
@@ -136,18 +136,21 @@ static void batch_stats_free(void *p) {
 static om_status batch_norm_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     if (!dy[0]) return OM_OK;
     const om_batch_norm2d_raw *a = r->raw;
-    om_tensor *x = r->in[0].t, *w = r->in[1].t, *b = r->in[2].t;
+    om_tensor *x = omi_saved_in(r, 0), *w = NULL;
+    if (!x || (omi_needs(r, 0) && omi_in_there(r, 1) && !(w = omi_saved_in(r, 1))))
+        return omi_pending_status;
     channels d    = channels_of(x);
     om_tensor *xp = omi_pack(x), *g = omi_pack(dy[0]), *wp = w ? omi_pack(w) : NULL;
     if (!xp || !g || (w && !wp)) return omi_pending_status;
     for (uint32_t i = 0; i < 3; i++)
-        if (omi_needs(r, i) && !(dx[i] = omi_new_like(i == 0 ? x : i == 1 ? w : b)))
-            return omi_pending_status;
+        if (omi_needs(r, i) && !(dx[i] = omi_new_like_in(r, i))) return omi_pending_status;
     batch_stats *s = r->extra, *own = NULL;
     if (!s) { // evaluation: the running statistics, widened
         if (!(s = own = batch_stats_new(d.c))) return omi_pending_status;
         for (uint32_t i = 0; i < 2; i++) {
-            om_view from = omi_view(r->in[3 + i].t);
+            om_tensor *running = omi_saved_in(r, 3 + i);
+            if (!running) return batch_stats_free(own), omi_pending_status;
+            om_view from = omi_view(running);
             om_view to   = {.data    = s->v + (int64_t)i * d.c,
                             .dtype   = OM_F64,
                             .rank    = 1,
@@ -200,6 +203,11 @@ static bool batch_norm_training_args(const bn_call *c, channels d) {
     if (d.n * d.inner < 2 && d.c > 0) {
         omi_fail(OM_ERR_SHAPE, "x %s has %lld values per channel; training needs at least two",
                  OMI_T(c->x), (long long)(d.n * d.inner));
+        return false;
+    }
+    if (c->mean->storage == c->var->storage && c->mean->offset == c->var->offset) {
+        omi_fail(OM_ERR_ARG, "the running mean and variance are one tensor, %s; each needs its own",
+                 OMI_T(c->mean));
         return false;
     }
     for (int i = 0; i < 2; i++) {
@@ -278,9 +286,8 @@ om_tensor *om_batch_norm2d(om_tensor *x, om_tensor *w, om_tensor *b, om_tensor *
     if (!y) return NULL;
     om_batch_norm2d_raw a = {.training = c.training, .eps = c.eps, .momentum = c.momentum};
     // The gradient of x reads w; that of w reads x and, outside training, the running statistics.
-    bool xw       = omi_wants(x) || omi_wants(w);
-    uint32_t save = (xw ? OM_SAVE_IN(0) : 0) | (w && omi_wants(x) ? OM_SAVE_IN(1) : 0) |
-                    (xw && !c.training ? OM_SAVE_IN(3) | OM_SAVE_IN(4) : 0);
+    uint32_t save = OM_SAVE_IN(0) | (w && omi_wants(x) ? OM_SAVE_IN(1) : 0) |
+                    (!c.training ? OM_SAVE_IN(3) | OM_SAVE_IN(4) : 0);
     if (stats) stats->refs++; // one for the record
     om_tensor *in[5] = {x, w, b, mean, var};
     om_call call     = {.op         = OM_OP_BATCH_NORM2D,

@@ -293,7 +293,7 @@ om_tensor *om_rdiv_scalar(om_tensor *x, double s) {
 
 static om_status cast_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     if (!dy[0] || !omi_needs(r, 0)) return OM_OK;
-    om_tensor *y = omi_new((om_dtype)r->in[0].t->dtype, dy[0]->rank, dy[0]->shape);
+    om_tensor *y = omi_new_like_in(r, 0);
     if (!y) return omi_pending_status;
     om_view gv = omi_view(dy[0]), yv = omi_view(y);
     omi_cast(&gv, &yv);

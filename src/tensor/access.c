@@ -218,6 +218,11 @@ static om_status check_source(om_tensor *t, om_tensor *from) {
         fits = have == want || have == 1;
     }
     if (!fits) return omi_fail(OM_ERR_SHAPE, "%s does not broadcast to %s", OMI_T(from), OMI_T(t));
+    if (from->record && omi_needs_grad_hook && omi_needs_grad_hook(from))
+        return omi_fail(
+            OM_ERR_STATE,
+            "%s has a gradient to give, which a write in place would cut; write om_detach of it",
+            OMI_T(from));
     return check_no_overlap(t);
 }
 

@@ -172,15 +172,24 @@ om_tensor *omi_from_buffer(om_buffer *b, int64_t byte_offset, om_dtype t, int ra
 
 void (*omi_release_record)(om_record *r, om_tensor **dead);
 
+om_grad_slot *omi_grad_slot_of(om_tensor *t) {
+    if (t->grad || !(t->grad = omi_calloc(sizeof *t->grad))) return t->grad;
+    atomic_init(&t->grad->refs, 1);
+    return t->grad;
+}
+
+void omi_grad_slot_release(om_grad_slot *s, om_tensor **dead) {
+    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+    om_tensor *g = s->grad;
+    if (g && atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) == 1)
+        omi_push_dead(dead, g);
+    omi_free(s, sizeof *s);
+}
+
 /* Frees t and pushes what died with it on *dead, linked through the storage pointer's place. */
 static void tensor_free(om_tensor *t, om_tensor **dead) {
     if (t->record) omi_release_record(t->record, dead);
-    if (t->grad) {
-        om_tensor *g = t->grad->grad;
-        if (g && atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) == 1)
-            omi_push_dead(dead, g);
-        omi_free(t->grad, sizeof *t->grad);
-    }
+    omi_grad_slot_release(t->grad, dead);
     omi_storage_release(t->storage);
     omi_free(t, sizeof *t);
     atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);

@@ -21,7 +21,8 @@ typedef struct om_record om_record; /* autograd/record.h */
 
 /* The gradient of a leaf; a slot of its own, so that most tensors pay a pointer. */
 typedef struct om_grad_slot {
-    om_tensor *grad; /* strong, NULL when cleared */
+    _Atomic uint32_t refs; /* the leaf's, and one of each record that leads to it */
+    om_tensor *grad;       /* strong, NULL when cleared                           */
 } om_grad_slot;
 
 typedef struct om_storage {
@@ -118,6 +119,8 @@ om_status omi_check_arg(const om_tensor *t, const char *what);
 
 uint64_t omi_next_id(void);
 void omi_storage_release(om_storage *s);
+/* The slot of a leaf, made at first need; NULL and raised. Its reference stays with the leaf. */
+om_grad_slot *omi_grad_slot_of(om_tensor *t);
 /* Random fill: tells the tracer (TD-9). */
 void omi_random_filled(om_tensor *t);
 
