@@ -358,6 +358,8 @@ om_status om_grad(om_tensor *root, int n, om_tensor *const *inputs, om_tensor **
             st = omi_pending_status;
         else if (st != OM_OK)
             om_release(w.wanted[i].grad);
+        // All that a gradient is made of has gone into the root: what a trace knows of that (TD-23).
+        if (st == OM_OK && out[i]) omi_spread_marks(out[i], root);
     }
     omi_free(w.wanted, (size_t)n * sizeof *w.wanted);
     return st;

@@ -353,6 +353,14 @@ static void D5_example(void **state) {
         om_trace_output(tr, "y", om_mul_scalar(x, (float)om_get(ex, (int64_t[]){1, 1})));
         REFUSED(OM_TRACE_DATA_DEPENDENT, "example", "om_get");
     }
+    { // a gradient of what was computed from it
+        om_tensor *w = om_ones(OM_F32, OM_DIMS(4)), *dw = NULL;
+        om_set_requires_grad(w, true);
+        BEGIN(OM_DIMS(2, 4));
+        om_grad(om_sum_all(om_mul(ex, w)), 1, &w, &dw, NULL);
+        om_trace_output(tr, "y", om_add(x, dw));
+        REFUSED(OM_TRACE_INVALID_USAGE, "x", "computed from the example");
+    }
     // What lies beside the example in its storage is nobody's example.
     om_tensor *data = example(OM_DIMS(6, 4));
     om_tracer *tr   = fresh_tracer();
