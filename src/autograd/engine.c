@@ -6,6 +6,7 @@
  * in the order its consumers are visited, slots ascending, the first taken as is. Everything is on
  * explicit stacks: a chain of a million records must not exhaust the C stack.
  */
+#include "base/opts.h"
 #include "autograd/engine.h"
 
 #include <string.h>
@@ -325,14 +326,17 @@ om_status om_backward(om_tensor *root) {
 
 om_status om_backward_with(om_tensor *root, const om_backward_opts *opts) {
     OMI_ENTER("om_backward_with");
-    walk w = {.into_leaves = true, .retain = opts && opts->retain_graph};
-    return run(&w, root, opts ? opts->grad : NULL);
+    om_backward_opts o;
+    if (omi_failed() || !OMI_OPTS(&o, opts, retain_graph)) return om_pending();
+    walk w = {.into_leaves = true, .retain = o.retain_graph};
+    return run(&w, root, o.grad);
 }
 
 om_status om_grad(om_tensor *root, int n, om_tensor *const *inputs, om_tensor **out,
                   const om_backward_opts *opts) {
     OMI_ENTER("om_grad");
-    if (omi_failed()) return omi_pending_status;
+    om_backward_opts o;
+    if (omi_failed() || !OMI_OPTS(&o, opts, retain_graph)) return om_pending();
     if (n < 1 || !inputs || !out) return omi_fail(OM_ERR_ARG, "no inputs to differentiate by");
     OM_TRY(check_root(root));
     for (int i = 0; i < n; i++) {
@@ -345,20 +349,21 @@ om_status om_grad(om_tensor *root, int n, om_tensor *const *inputs, om_tensor **
                 "om_set_requires_grad before it is used",
                 i, OMI_T(inputs[i]));
     }
-    walk w   = {.retain = opts && opts->retain_graph, .n_wanted = n};
+    walk w   = {.retain = o.retain_graph, .n_wanted = n};
     w.wanted = omi_calloc((size_t)n * sizeof *w.wanted);
     if (!w.wanted) return omi_pending_status;
     for (int i = 0; i < n && !omi_failed(); i++)
         w.wanted[i] = (wanted){.leaf      = inputs[i]->record ? NULL : omi_grad_slot_of(inputs[i]),
                                .record    = inputs[i]->record,
                                .out_index = inputs[i]->out_index};
-    om_status st = omi_failed() ? om_pending() : run(&w, root, opts ? opts->grad : NULL);
+    om_status st = omi_failed() ? om_pending() : run(&w, root, o.grad);
     for (int i = 0; i < n; i++) {
         if (st == OM_OK && w.wanted[i].grad && !(out[i] = omi_file_owned(w.wanted[i].grad)))
             st = omi_pending_status;
         else if (st != OM_OK)
             om_release(w.wanted[i].grad);
-        // All that a gradient is made of has gone into the root: what a trace knows of that (TD-23).
+        // All that a gradient is made of has gone into the root: what a trace knows of that
+        // (TD-23).
         if (st == OM_OK && out[i]) omi_spread_marks(out[i], root);
     }
     omi_free(w.wanted, (size_t)n * sizeof *w.wanted);

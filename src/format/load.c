@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/opts.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "format/model.h"
@@ -60,17 +61,8 @@ static om_graph *load_buffer(om_buffer *file, const char *label, const om_load_o
     return omi_onnx_read(file, &source);
 }
 
-/* The caller's options over the defaults. struct_size 0 means the fields of the first version. */
 static bool take_opts(om_load_opts *o, const om_load_opts *opts) {
-    *o = (om_load_opts){.struct_size = sizeof *o};
-    if (!opts) return true;
-    size_t n = opts->struct_size ? opts->struct_size : sizeof *o;
-    if (n > sizeof *o || n < sizeof o->struct_size) {
-        omi_fail(OM_ERR_ARG, "om_load_opts.struct_size is %u; set it to sizeof(om_load_opts)",
-                 (unsigned)opts->struct_size);
-        return false;
-    }
-    memcpy(o, opts, n);
+    if (!OMI_OPTS(o, opts, cancel)) return false;
     if (o->memory_limit >= 0) return true;
     omi_fail(OM_ERR_ARG, "the memory limit is negative");
     return false;

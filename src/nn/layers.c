@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/opts.h"
 #include "base/checked.h"
 #include "nn/module.h"
 
@@ -91,7 +92,9 @@ static om_tensor *linear_forward(void *ctx, om_module *m, om_tensor *x) {
 om_module *om_nn_linear(int64_t in, int64_t out, const om_linear_opts *opts) {
     OMI_ENTER("om_nn_linear");
     if (omi_failed() || !positive(in, "in") || !positive(out, "out")) return NULL;
-    layer c      = {.has_bias = !(opts && opts->no_bias)};
+    om_linear_opts o;
+    if (!OMI_OPTS(&o, opts, no_bias)) return NULL;
+    layer c      = {.has_bias = !o.no_bias};
     om_module *m = layer_new("linear", linear_forward, &c);
     add_uniform(m, "weight", weight_bound(in), OM_DIMS(out, in));
     if (c.has_bias) add_uniform(m, "bias", bias_bound(in), OM_DIMS(out));
@@ -111,8 +114,9 @@ om_module *om_nn_conv2d(int64_t in, int64_t out, int64_t kh, int64_t kw,
     if (omi_failed() || !positive(in, "in") || !positive(out, "out") || !positive(kh, "kh") ||
         !positive(kw, "kw"))
         return NULL;
-    layer c = {.has_bias = !(opts && opts->no_bias)};
-    if (opts) c.conv = *opts;
+    layer c = {0};
+    if (!OMI_OPTS(&c.conv, opts, no_bias)) return NULL;
+    c.has_bias     = !c.conv.no_bias;
     int64_t groups = c.conv.groups ? c.conv.groups : 1, fan_in;
     if (groups < 1 || in % groups || out % groups)
         OM_FAIL_NULL(OM_ERR_ARG, "groups is %lld; it must divide in (%lld) and out (%lld)",
@@ -129,8 +133,12 @@ om_module *om_nn_conv2d(int64_t in, int64_t out, int64_t kh, int64_t kw,
 /* ---- norms --------------------------------------------------------------------------------- */
 
 static bool norm_config(const om_norm_opts *opts, layer *c) {
-    c->eps      = opts && opts->eps != 0.0f ? opts->eps : 1e-5f;
-    c->momentum = opts && opts->momentum != 0.0f ? opts->momentum : 0.1f;
+    om_norm_opts o;
+    if (!OMI_OPTS(&o, opts, no_bias)) return false;
+    c->eps        = o.eps != 0.0f ? o.eps : 1e-5f;
+    c->momentum   = o.momentum != 0.0f ? o.momentum : 0.1f;
+    c->has_weight = !o.no_affine;
+    c->has_bias   = c->has_weight && !o.no_bias;
     if (c->eps > 0.0f && c->momentum > 0.0f && c->momentum <= 1.0f) return true;
     omi_fail(OM_ERR_ARG, "eps is %g and momentum %g; eps must be above 0, momentum in (0, 1]",
              (double)c->eps, (double)c->momentum);
@@ -155,7 +163,7 @@ static om_tensor *batch_norm2d_forward(void *ctx, om_module *m, om_tensor *x) {
 
 om_module *om_nn_batch_norm2d(int64_t channels, const om_norm_opts *opts) {
     OMI_ENTER("om_nn_batch_norm2d");
-    layer c = {.has_weight = !(opts && opts->no_affine)};
+    layer c = {0};
     if (omi_failed() || !positive(channels, "channels") || !norm_config(opts, &c)) return NULL;
     om_module *m = layer_new("batch_norm2d", batch_norm2d_forward, &c);
     if (c.has_weight) {
@@ -180,8 +188,7 @@ static om_tensor *layer_norm_forward(void *ctx, om_module *m, om_tensor *x) {
 
 om_module *om_nn_layer_norm(int rank, const int64_t *dims, const om_norm_opts *opts) {
     OMI_ENTER("om_nn_layer_norm");
-    layer c    = {.has_weight = !(opts && opts->no_affine), .norm_axes = rank};
-    c.has_bias = c.has_weight && !(opts && opts->no_bias);
+    layer c = {.norm_axes = rank};
     if (omi_failed() || !norm_config(opts, &c)) return NULL;
     if (rank < 1 || rank > OM_MAX_RANK || !dims)
         OM_FAIL_NULL(OM_ERR_ARG, "rank is %d; layer norm goes over 1 to %d axes", rank,
@@ -203,9 +210,11 @@ static om_tensor *embedding_forward(void *ctx, om_module *m, om_tensor *x) {
 
 om_module *om_nn_embedding(int64_t rows, int64_t dim, const om_embedding_opts *opts) {
     OMI_ENTER("om_nn_embedding");
-    layer c = {.padding_idx = opts && opts->has_padding ? opts->padding_idx : -1};
+    om_embedding_opts o;
+    if (omi_failed() || !OMI_OPTS(&o, opts, padding_idx)) return NULL;
+    layer c = {.padding_idx = o.has_padding ? o.padding_idx : -1};
     if (omi_failed() || !positive(rows, "rows") || !positive(dim, "dim")) return NULL;
-    if (opts && opts->has_padding && (c.padding_idx < 0 || c.padding_idx >= rows))
+    if (o.has_padding && (c.padding_idx < 0 || c.padding_idx >= rows))
         OM_FAIL_NULL(OM_ERR_ARG, "padding_idx is %lld; it must be a row, 0 to %lld",
                      (long long)c.padding_idx, (long long)(rows - 1));
     om_module *m = layer_new("embedding", embedding_forward, &c);

@@ -4,6 +4,7 @@
  * Each holds its few numbers in one small struct and calls the operator of ops.h; what is checked
  * there is not checked here.
  */
+#include "base/opts.h"
 #include "nn/module.h"
 
 typedef struct unary {
@@ -59,7 +60,7 @@ OF_AXIS(flatten)
     om_module *om_nn_##name(int64_t kh, int64_t kw, const om_pool2d_opts *opts) {                  \
         OMI_ENTER("om_nn_" #name);                                                                 \
         unary u = {.op_pool = om_##name, .h = kh, .w = kw};                                        \
-        if (opts) u.pool = *opts;                                                                  \
+        if (omi_failed() || !OMI_OPTS(&u.pool, opts, exclude_pad)) return NULL;                    \
         return unary_new(#name, u);                                                                \
     }
 POOL(max_pool2d)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/opts.h"
 #include "autograd/record.h"
 #include "base/map.h"
 #include "base/str.h"
@@ -27,7 +28,7 @@ static om_status note(report *r, difference *d, const char *name, const char *fm
     OM_PRINTF(4, 5);
 static om_status note(report *r, difference *d, const char *name, const char *fmt, ...) {
     if (d->n++ == 0) snprintf(d->first, sizeof d->first, "%.90s", name);
-    if (!r->opts || !r->opts->report) return OM_OK;
+    if (!r->opts->report) return OM_OK;
     om_str s = {0};
     va_list ap;
     char text[400];
@@ -83,7 +84,7 @@ static om_status compare(const om_state_list *have, int64_t n, const om_named_te
 }
 
 static om_status judge(const report *r) {
-    if (r->opts && r->opts->partial) return OM_OK;
+    if (r->opts->partial) return OM_OK;
     if (!r->missing.n && !r->unexpected.n && !r->misshapen.n) return OM_OK;
     char text[360];
     size_t at                     = 0;
@@ -112,7 +113,9 @@ static om_status commit(const om_state_list *have, om_tensor *const *match) {
 
 om_status omi_state_assign(const om_state_list *have, int64_t n, const om_named_tensor *given,
                            const om_state_opts *opts) {
-    report r          = {.opts = opts};
+    om_state_opts o;
+    if (!OMI_OPTS(&o, opts, ctx)) return om_pending();
+    report r          = {.opts = &o};
     om_strmap by_name = {0};
     om_tensor **match = omi_calloc((have->v.n + 1) * sizeof *match);
     om_status st      = match ? OM_OK : om_pending();

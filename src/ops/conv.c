@@ -8,6 +8,7 @@
  *
  * Needs: op.h, compute/conv, compute/reduce.
  */
+#include "base/opts.h"
 #include "base/thread.h"
 #include "compute/conv.h"
 #include "compute/pack.h"
@@ -31,7 +32,7 @@ static bool conv_geom(const int64_t *x, const int64_t *w, const om_conv2d_raw *r
 }
 
 static bool conv_options(const om_conv2d_opts *opts, om_conv2d_opts *o, int64_t pads[4]) {
-    omi_opts_copy(o, sizeof *o, opts);
+    if (!OMI_OPTS(o, opts, no_bias)) return false;
     omi_window_default(o->stride, 1, 1);
     omi_window_default(o->dilation, 1, 1);
     if (o->groups == 0) o->groups = 1;

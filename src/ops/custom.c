@@ -4,6 +4,7 @@
  * While a trace records and an input is traced, the lowering callback runs instead, so that what is
  * recorded are library operators; without one the call is refused by name (CD-12).
  */
+#include "base/opts.h"
 #include "ops/op.h"
 
 #include <string.h>
@@ -151,9 +152,12 @@ static om_status check_lowering(const om_custom_op *op, int n_in, om_tensor *con
     return st;
 }
 
-om_status om_custom(const om_custom_op *op, int n_in, om_tensor *const *in, int n_out,
+om_status om_custom(const om_custom_op *given, int n_in, om_tensor *const *in, int n_out,
                     om_tensor **out) {
     OMI_ENTER("om_custom");
+    om_custom_op own;
+    const om_custom_op *op = given ? &own : NULL;
+    if (omi_failed() || !OMI_OPTS(&own, given, ctx)) return om_pending();
     OM_TRY(check(op, n_in, in, n_out, out));
     memset(out, 0, (size_t)n_out * sizeof *out);
     if (some_traced(n_in, in)) {

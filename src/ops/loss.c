@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/opts.h"
 #include "compute/move.h"
 #include "compute/reduce.h"
 #include "ops/op.h"
@@ -150,10 +151,12 @@ static bool nll_targets_ok(const nll *k, om_tensor *target) {
 
 om_tensor *om_nll_loss(om_tensor *logp, om_tensor *target, const om_nll_opts *opts) {
     OMI_ENTER("om_nll_loss");
-    om_tensor *weight = opts ? opts->weight : NULL;
+    om_nll_opts o;
+    if (omi_failed() || !OMI_OPTS(&o, opts, sum)) return NULL;
+    om_tensor *weight = o.weight;
     if (!nll_args(logp, target, weight)) return NULL;
-    bool sum       = opts && opts->sum;
-    int64_t ignore = opts && (opts->ignore_index || opts->ignore_zero) ? opts->ignore_index : -100;
+    bool sum       = o.sum;
+    int64_t ignore = o.ignore_index || o.ignore_zero ? o.ignore_index : -100;
     om_tensor *y   = omi_new(OM_F32, 0, NULL);
     om_tensor *lp = y ? omi_pack(logp) : NULL, *tp = lp ? omi_pack(target) : NULL;
     om_tensor *wp = tp && weight ? omi_pack(weight) : NULL;

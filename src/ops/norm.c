@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/opts.h"
 #include "base/thread.h"
 #include "compute/elementwise.h"
 #include "compute/norm.h"
@@ -275,9 +276,11 @@ static bool move_running(const bn_call *c, channels d, const batch_stats *s) {
 om_tensor *om_batch_norm2d(om_tensor *x, om_tensor *w, om_tensor *b, om_tensor *mean,
                            om_tensor *var, const om_batch_norm_opts *opts) {
     OMI_ENTER("om_batch_norm2d");
-    bn_call c = {x, w, b, mean, var, opts && opts->training, 1e-5f, 0.1f};
-    if (opts && opts->eps != 0) c.eps = opts->eps;
-    if (opts && opts->momentum != 0) c.momentum = opts->momentum;
+    om_batch_norm_opts o;
+    if (omi_failed() || !OMI_OPTS(&o, opts, momentum)) return NULL;
+    bn_call c = {x, w, b, mean, var, o.training, 1e-5f, 0.1f};
+    if (o.eps != 0) c.eps = o.eps;
+    if (o.momentum != 0) c.momentum = o.momentum;
     if (!batch_norm_args(&c)) return NULL;
     channels d = channels_of(x);
     if (c.training && !batch_norm_training_args(&c, d)) return NULL;

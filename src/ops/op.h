@@ -139,16 +139,6 @@ void omi_work_put(omi_work *w);
 struct om_matmul_args;
 bool omi_run_product(const struct om_matmul_args *m);
 
-/* Options as this build knows them: fields behind the caller's struct_size are zero, opts NULL is
- * all zero. struct_size comes first in every option struct; 0 means the fields of version 1. */
-OM_INLINE void omi_opts_copy(void *dst, size_t size, const void *opts) {
-    uint32_t n = 0;
-    memset(dst, 0, size);
-    if (!opts) return;
-    memcpy(&n, opts, sizeof n);
-    memcpy(dst, opts, n == 0 || n > size ? size : n);
-}
-
 /* ---- views that operators and backward functions share; none of them records ------------------
  */
 

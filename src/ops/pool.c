@@ -7,6 +7,7 @@
  *
  * Needs: op.h, compute/pool, compute/adaptive, compute/matmul, compute/reduce.
  */
+#include "base/opts.h"
 #include "base/checked.h"
 #include "base/thread.h"
 #include "compute/adaptive.h"
@@ -44,7 +45,7 @@ static bool pool_plan(const int64_t *x, const pool_attrs *a, om_pool_plan *p) {
 static bool pool_options(int64_t kh, int64_t kw, const om_pool2d_opts *opts, bool max,
                          pool_attrs *a) {
     om_pool2d_opts o;
-    omi_opts_copy(&o, sizeof o, opts);
+    if (!OMI_OPTS(&o, opts, exclude_pad)) return false;
     omi_window_default(o.stride, kh, kw);
     omi_window_default(o.dilation, 1, 1);
     *a = (pool_attrs){.kernel      = {kh, kw},

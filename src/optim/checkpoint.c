@@ -16,6 +16,7 @@
  */
 #include <string.h>
 
+#include "base/opts.h"
 #include "nn/saved.h"
 #include "optim/loader.h"
 #include "optim/optim.h"
@@ -104,9 +105,11 @@ static om_status save_sections(const char *path, const om_checkpoint *c, const o
     return omi_container_save(path, sections, n);
 }
 
-om_status om_checkpoint_save(const char *path, const om_checkpoint *c) {
+om_status om_checkpoint_save(const char *path, const om_checkpoint *given) {
     OMI_ENTER("om_checkpoint_save");
-    if (omi_failed()) return om_pending();
+    om_checkpoint own;
+    if (omi_failed() || !OMI_OPTS(&own, given, step)) return om_pending();
+    const om_checkpoint *c = given ? &own : NULL;
     if (!path || !c || !c->module)
         return omi_fail(OM_ERR_ARG, "%s is NULL",
                         !path ? "the path"
@@ -335,9 +338,10 @@ static om_status load_all(const om_saved_file *f, om_checkpoint *c, restored *r)
     return OM_OK;
 }
 
-om_status om_checkpoint_load(const char *path, om_checkpoint *c) {
+om_status om_checkpoint_load(const char *path, om_checkpoint *given) {
     OMI_ENTER("om_checkpoint_load");
-    if (omi_failed()) return om_pending();
+    om_checkpoint own, *c = given ? &own : NULL;
+    if (omi_failed() || !OMI_OPTS(&own, given, step)) return om_pending();
     if (!c || !c->module)
         return omi_fail(OM_ERR_ARG, "%s is NULL", c ? "the checkpoint's module" : "the checkpoint");
     om_saved_file f;
@@ -345,6 +349,7 @@ om_status om_checkpoint_load(const char *path, om_checkpoint *c) {
     restored *r  = omi_calloc(sizeof *r);
     om_scope s   = om_scope_begin();
     om_status st = r ? load_all(&f, c, r) : om_pending();
+    given->step  = own.step;
     if (r) restored_free(r);
     omi_free(r, r ? sizeof *r : 0);
     (void)om_scope_end(s);

@@ -5,6 +5,7 @@
  * was then and the position, a resumed loader goes on with the same items (AR-12.6: stream 1 is for
  * shuffling, so dropout and initialisation never move it).
  */
+#include "base/opts.h"
 #include "optim/loader.h"
 
 #include <string.h>
@@ -14,10 +15,12 @@
 #include "tensor/seam.h"
 
 static om_loader *loader_new(int64_t items, int64_t batch, int n, const om_loader_opts *opts) {
+    om_loader_opts o;
+    if (!OMI_OPTS(&o, opts, drop_last)) return NULL;
     if (items < 1 || batch < 1 || n < 1)
         OM_FAIL_NULL(OM_ERR_ARG, "%lld items, batch %lld, %d tensors; each must be at least 1",
                      (long long)items, (long long)batch, n);
-    if (opts && opts->drop_last && batch > items)
+    if (o.drop_last && batch > items)
         OM_FAIL_NULL(OM_ERR_ARG, "drop_last leaves no batch: %lld items, batch %lld",
                      (long long)items, (long long)batch);
     om_loader *l = omi_calloc(sizeof *l);
@@ -25,8 +28,8 @@ static om_loader *loader_new(int64_t items, int64_t batch, int n, const om_loade
     l->items     = items;
     l->batch     = batch;
     l->n         = n;
-    l->shuffle   = opts && opts->shuffle;
-    l->drop_last = opts && opts->drop_last;
+    l->shuffle   = o.shuffle;
+    l->drop_last = o.drop_last;
     l->order     = omi_alloc((size_t)items * sizeof *l->order);
     if (l->order) return l;
     om_loader_free(l);

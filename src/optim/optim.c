@@ -6,6 +6,7 @@
  * through omi_ptr_mut: their version goes up, and a backward through values saved before is refused
  * by name.
  */
+#include "base/opts.h"
 #include "optim/optim.h"
 
 #include <math.h>
@@ -84,8 +85,9 @@ static om_optim *optim_new(om_optim_kind kind, om_module *m, double lr, double w
 
 om_optim *om_sgd(om_module *m, double lr, const om_sgd_opts *opts) {
     OMI_ENTER("om_sgd");
-    static const om_sgd_opts none = {0};
-    if (!opts) opts = &none;
+    om_sgd_opts own;
+    if (omi_failed() || !OMI_OPTS(&own, opts, nesterov)) return NULL;
+    opts = &own;
     if (omi_failed() || !at_least_0(opts->momentum, "momentum") ||
         !at_least_0(opts->dampening, "dampening"))
         return NULL;
@@ -100,8 +102,9 @@ om_optim *om_sgd(om_module *m, double lr, const om_sgd_opts *opts) {
 }
 
 static om_optim *adam_new(om_optim_kind kind, om_module *m, double lr, const om_adam_opts *opts) {
-    static const om_adam_opts none = {0};
-    if (!opts) opts = &none;
+    om_adam_opts own;
+    if (omi_failed() || !OMI_OPTS(&own, opts, weight_decay)) return NULL;
+    opts      = &own;
     double b1 = opts->betas[0], b2 = opts->betas[1];
     if (b1 == 0.0 && b2 == 0.0) {
         b1 = 0.9;
@@ -139,7 +142,7 @@ static bool in_pattern(const char *path, const char *pattern) {
 
 static bool in_group(const char *path, const char *prefix, const om_group_opts *opts) {
     if (prefix && in_pattern(path, prefix)) return true;
-    for (int i = 0; opts && i < opts->n_prefixes; i++)
+    for (int i = 0; i < opts->n_prefixes; i++)
         if (opts->prefixes[i] && in_pattern(path, opts->prefixes[i])) return true;
     return false;
 }
@@ -148,17 +151,20 @@ om_status om_optim_group(om_optim *o, const char *prefix, const om_group_opts *o
     OMI_ENTER("om_optim_group");
     if (omi_failed()) return om_pending();
     if (!o) return omi_fail(OM_ERR_ARG, "the optimizer is NULL");
+    om_group_opts own;
+    if (!OMI_OPTS(&own, opts, prefixes)) return om_pending();
+    opts       = &own;
     om_group g = o->groups.v[0];
-    if (opts && opts->lr != 0.0) g.lr = opts->lr;
-    if (opts && opts->weight_decay != 0.0) g.weight_decay = opts->weight_decay;
-    if (opts && opts->no_decay) g.weight_decay = 0.0;
+    if (opts->lr != 0.0) g.lr = opts->lr;
+    if (opts->weight_decay != 0.0) g.weight_decay = opts->weight_decay;
+    if (opts->no_decay) g.weight_decay = 0.0;
     if (!at_least_0(g.lr, "lr") || !at_least_0(g.weight_decay, "weight_decay")) return om_pending();
     int n = 0;
     for (size_t i = 0; i < o->params.n; i++)
         n += in_group(o->params.v[i].path, prefix, opts);
     if (!n)
         return omi_fail(OM_ERR_ARG, "no parameter's path matches '%.80s'%s", prefix ? prefix : "",
-                        opts && opts->n_prefixes ? " or the further prefixes" : "");
+                        opts->n_prefixes ? " or the further prefixes" : "");
     if (!OMI_PUSH(&o->groups, g)) return om_pending();
     int32_t index = (int32_t)o->groups.n - 1;
     for (size_t i = 0; i < o->params.n; i++)

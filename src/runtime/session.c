@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/opts.h"
 #include "base/thread.h"
 #include "base/utf8.h"
 #include "kernels/table.h"
@@ -30,13 +31,7 @@ struct om_session {
 /* ---- creation -------------------------------------------------------------------------------- */
 
 static om_status read_opts(const om_session_opts *o, om_session_opts *to) {
-    memset(to, 0, sizeof *to);
-    if (o) {
-        if (o->struct_size < sizeof(uint32_t) || o->struct_size > 4096)
-            return omi_fail(OM_ERR_ARG, "struct_size is %u; set it to sizeof(om_session_opts)",
-                            (unsigned)o->struct_size);
-        memcpy(to, o, o->struct_size < sizeof *to ? o->struct_size : sizeof *to);
-    }
+    if (!OMI_OPTS(to, o, memory_limit)) return om_pending();
     if (to->arith != OM_EXACT && to->arith != OM_FAST)
         return omi_fail(OM_ERR_ARG, "arith is %d; OM_EXACT and OM_FAST are defined",
                         (int)to->arith);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/opts.h"
 #include "onemodel/autograd.h"
 #include "trace/lower.h"
 
@@ -233,12 +234,15 @@ om_tracer *om_trace_begin(const om_trace_opts *opts) {
                    "gradients are off, so nothing would be recorded; call om_no_grad_end "
                    "before om_trace_begin"),
                NULL;
-    bool has_name = opts && opts->name && *opts->name;
+    om_trace_opts own;
+    if (!OMI_OPTS(&own, opts, name)) return NULL;
+    opts          = &own;
+    bool has_name = opts->name && *opts->name;
     if (has_name && omi_tr_check_name(opts->name, "graph") != OM_OK) return NULL;
     om_tracer *tr = omi_calloc(sizeof *tr);
     if (!tr) return NULL;
     tr->kept       = omi_traced_new();
-    tr->provenance = opts && opts->provenance;
+    tr->provenance = opts->provenance;
     tr->name =
         has_name ? omi_arena_strndup(&tr->arena, opts->name, strlen(opts->name)) : "onemodel";
     tr->grad_off     = omi_grad_off;

@@ -112,6 +112,17 @@ def no_machine_paths():
     case("no file carries a path of a machine", not bad, str(bad))
 
 
+def one_reader_of_options():
+    """Every option struct goes through base/opts.h: nobody else looks at a caller's struct_size."""
+    bad = [str(f.relative_to(ROOT)) for f in sorted((ROOT / "src").rglob("*.c")) if re.search(r"(->|\bo\.|opts\.)struct_size", f.read_text())]
+    case("option structs have one reader", not bad, f"{bad}: use OMI_OPTS of base/opts.h")
+    text = "".join(f.read_text() for f in (ROOT / "include").rglob("*.h"))
+    structs = re.findall(r"typedef struct (om_\w+) \{\s*uint32_t struct_size;", text)
+    tested = (ROOT / "tests/nn/test_opts.c").read_text()
+    missing = [s for s in structs if f"sizeof({s})" not in tested and s not in ("om_checkpoint", "om_custom_op")]
+    case("every option struct is in test_opts.c", len(structs) > 12 and not missing, str(missing))
+
+
 def generated():
     r = run(sys.executable, ROOT / "tools/make_operators.py", "--check")
     case("docs/operators.md is what the lists give", r.returncode == 0, r.stdout)
@@ -128,7 +139,7 @@ def generated():
         case("a function that no longer enters loses its macro", "om_relu(...)" in made and "om_exp(...)" not in made)
 
 
-for group in (layers, exports, formatting, generated, no_machine_paths):
+for group in (layers, exports, formatting, one_reader_of_options, generated, no_machine_paths):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
