@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "compute/elementwise.h"
+#include "compute/epilogue.h"
 
 #define MAX_N 4000
 
@@ -531,6 +532,70 @@ static void test_dropout(void **state) {
     free(y);
 }
 
+/* One NaN anywhere in a long run is found, and nothing else is touched. */
+static void a_single_nan_is_found_anywhere(void **state) {
+    (void)state;
+    enum { N = 300 };
+    float y[N];
+    FOR_COLUMNS(c) {
+        om_view v = VIEW(y, OM_F32, N);
+        for (int at = 0; at < N; at++) {
+            for (int i = 0; i < N; i++)
+                y[i] = i == at ? from32(0xffabcdefu) : (float)i - 150.0f;
+            omi_canonical_nan(&v);
+            for (int i = 0; i < N; i++)
+                assert_int_equal(bits32(y[i]), i == at ? 0x7fc00000u : bits32((float)i - 150.0f));
+        }
+    }
+    omi_kernels_force(-1);
+}
+
+/* ---- epilogues ------------------------------------------------------------------------------- */
+
+/* A block's steps have the bits of the nodes one after the other, in every column and layout. */
+static void an_epilogue_has_the_bits_of_its_nodes(void **state) {
+    (void)state;
+    enum { M = 7, N = 600 };
+    static float y[M * N], want[M * N], bias[N], rest[M * N * 2], scale[M], shift[M];
+    const float lo = -0.5f, hi = 1.5f;
+    FOR_COLUMNS(c) {
+        for (int i = 0; i < M * N; i++) {
+            y[i] = want[i] = test_uniform(3.0f);
+            rest[2 * i]    = test_uniform(1.0f);
+        }
+        for (int i = 0; i < N; i++)
+            bias[i] = test_uniform(1.0f);
+        for (int i = 0; i < M; i++)
+            scale[i] = test_uniform(2.0f), shift[i] = test_uniform(1.0f);
+        om_epilogue e = {6,
+                         {{.kind = OM_EP_ADD, .a = bias, .cs = 1},
+                          {.kind = OM_EP_SCALE_SHIFT, .a = scale, .b = shift, .rs = 1},
+                          {.kind = OM_EP_ADD, .a = rest, .rs = 2 * N, .cs = 2},
+                          {.kind = OM_EP_UNARY, .unary = OM_U_TANH},
+                          {.kind = OM_EP_MUL, .a = &hi},
+                          {.kind = OM_EP_CLIP, .a = &lo, .b = &hi}}};
+        om_view w = VIEW(want, OM_F32, M, N), v = w, s = w;
+        v.data = bias, v.strides[0] = 0;
+        omi_binary(OM_B_ADD, &w, &v, &w);
+        s.data = scale, s.strides[0] = 1, s.strides[1] = 0;
+        omi_binary(OM_B_MUL, &w, &s, &w);
+        s.data = shift;
+        omi_binary(OM_B_ADD, &w, &s, &w);
+        s.data = rest, s.strides[0] = 2 * N, s.strides[1] = 2;
+        omi_binary(OM_B_ADD, &w, &s, &w);
+        omi_unary(OM_U_TANH, &w, &w, false);
+        for (int i = 0; i < M * N; i++)
+            want[i] = want[i] * hi;
+        omi_clip(&w, &lo, &hi, &w);
+        /* in two blocks, split at row 3 and column 77 */
+        omi_epilogue_apply(omi_kernels(), &e, 0, 3, 0, N, y, N);
+        omi_epilogue_apply(omi_kernels(), &e, 3, M - 3, 0, 77, y + 3 * N, N);
+        omi_epilogue_apply(omi_kernels(), &e, 3, M - 3, 77, N - 77, y + 3 * N + 77, N);
+        assert_same_f32(y, want, M * N, "epilogue");
+    }
+    omi_kernels_force(-1);
+}
+
 static void test_canonical(void **state) {
     (void)state;
     float y[37];
@@ -553,6 +618,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_binary_f32),
         cmocka_unit_test(test_in_place),
+        cmocka_unit_test(a_single_nan_is_found_anywhere),
+        cmocka_unit_test(an_epilogue_has_the_bits_of_its_nodes),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_f64),
         cmocka_unit_test(test_where_and_clip),
