@@ -15,6 +15,7 @@
 
 #define CACHE_FLOATS (64 * 1024) /* a chunk's copy: half a small second cache */
 #define DW_CHANNELS  8           /* channels of a depthwise chunk             */
+#define DW_SMALL     1024 /* floats of a channel up to which the chunk's are copied at once */
 
 /* ---- the plan ---------------------------------------------------------------------------------
  */
@@ -60,8 +61,9 @@ static om_conv_way way_of(const om_conv_plan *p) {
 static void own_of(om_conv_plan *p) {
     p->own = omi_line_floats(p->taps * 2);
     if (p->way == OM_CONV_DEPTHWISE) {
-        p->pad = omi_padded_of(&p->g.win, p->g.win.out[0]);
-        p->own += omi_line_floats(p->pad.plane + OM_CONV_SLACK);
+        p->pad    = omi_padded_of(&p->g.win, p->g.win.out[0]);
+        p->copied = p->pad.plane <= DW_SMALL ? DW_CHANNELS : 1;
+        p->own += omi_line_floats(p->copied * p->pad.plane + OM_CONV_SLACK);
         return;
     }
     int64_t kc   = omi_min64(p->cb, p->icg) * p->taps;
@@ -211,31 +213,30 @@ static void conv_chunk(void *arg, int64_t chunk, int worker) {
     omi_conv_pieces(p->kern, &a, image_epilogue(r->d->ep, image, &ep), q * p->ocg, pixel0);
 }
 
-static void depthwise_channel(const conv_run *r, int64_t c, const int64_t *tap, float *own) {
+/* x: the channel's copy. */
+static void depthwise_channel(const conv_run *r, int64_t c, const int64_t *tap, const float *x) {
     const om_conv_plan *p = r->p;
     const om_window *win  = &p->g.win;
     int64_t image         = c / p->g.c;
     om_epilogue ep;
     const om_epilogue *e = image_epilogue(r->d->ep, image, &ep);
-    omi_conv_pad(&p->pad, p->kern, r->d->x + c * win->in[0] * win->in[1], 1, win->in[0], win->in[1],
-                 -win->before[0], -win->before[1], own);
     for (int64_t m = 0; m < p->ocg; m++) {
         int64_t oc          = c % p->g.c * p->ocg + m;
-        om_depthwise_args a = {.taps = p->taps, .tap = tap, .x = own};
+        om_depthwise_args a = {.taps = p->taps, .tap = tap, .x = x};
         a.w                 = r->d->weight + oc * p->taps;
         a.out_w             = win->out[1];
         a.row_step          = p->pad.out_step;
         a.bias              = r->d->bias ? r->d->bias + oc : NULL;
         a.y                 = r->d->y + (image * p->g.oc + oc) * p->pixels;
         int64_t rows        = omi_max64(4, (1 << 24) / (a.out_w * p->taps) / 4 * 4);
-        for (int64_t h = 0; h < win->out[0] && !omi_cut_short(); h += rows) {
+        for (int64_t h = 0; h < win->out[0]; h += rows) {
+            if (h && omi_cut_short()) return;
             a.out_h = omi_min64(rows, win->out[0] - h);
             p->kern->depthwise_f32(&a);
             a.x += a.out_h * a.row_step;
             a.y += a.out_h * a.out_w;
         }
-        if (e && !omi_cut_short())
-            omi_epilogue_apply(p->kern, e, oc, 1, 0, p->pixels, a.y - p->pixels, p->pixels);
+        if (e) omi_epilogue_apply(p->kern, e, oc, 1, 0, p->pixels, a.y - p->pixels, p->pixels);
     }
 }
 
@@ -246,9 +247,16 @@ static void depthwise_chunk(void *arg, int64_t chunk, int worker) {
     int64_t *tap          = (int64_t *)(void *)own;
     own += omi_line_floats(p->taps * 2);
     list_taps(p, tap);
-    int64_t end = omi_min64((chunk + 1) * DW_CHANNELS, p->g.n * p->g.c);
-    for (int64_t c = chunk * DW_CHANNELS; c < end; c++) /* image * channels + channel */
-        depthwise_channel(r, c, tap, own);
+    const om_window *win = &p->g.win;
+    int64_t plane = win->in[0] * win->in[1], end = (chunk + 1) * DW_CHANNELS, n;
+    end = omi_min64(end, p->g.n * p->g.c);
+    for (int64_t c = chunk * DW_CHANNELS; c < end; c += n) { /* image * channels + channel */
+        n = omi_min64(p->copied, end - c);
+        omi_conv_pad(&p->pad, p->kern, r->d->x + c * plane, n, win->in[0], win->in[1],
+                     -win->before[0], -win->before[1], own);
+        for (int64_t i = 0; i < n; i++)
+            depthwise_channel(r, c + i, tap, own + i * p->pad.plane);
+    }
 }
 
 /* A sum over no channels is +0, and then the bias: kernels begin with a first channel. */

@@ -59,6 +59,7 @@ typedef struct om_conv_plan {
     int64_t pixels;             /* of an output image                        */
     om_padded pad;              /* of a chunk                                */
     int64_t part, parts;        /* output rows (in place: pixels) of a chunk */
+    int64_t copied;             /* depthwise: channels copied at once */
     int64_t tiles, tile_part, tile_parts;
     int64_t own, packed_floats; /* floats per worker; of packed weights      */
     int workers;                /* 1 where the work is not worth more        */

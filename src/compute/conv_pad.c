@@ -72,55 +72,52 @@ int64_t omi_padded_tap(const om_padded *p, const om_window *w, int64_t i, int64_
     return y * p->row + (gaps ? j * p->width : x % p->step * p->width + x / p->step);
 }
 
-/* One row: s is the input row, NULL when it does not exist. */
-static void pad_row(const om_padded *p, const om_kernels *k, const float *s, int64_t w,
-                    int64_t left, float *d) {
-    if (!s) {
-        memset(d, 0, (size_t)p->row * sizeof(float));
-        return;
-    }
-    for (int64_t part = 0; part < p->parts; part++, d += p->width) {
-        int64_t at = left + part * p->part_step; /* input column of cell 0 */
-        int64_t lo = at < 0 ? omi_min64(omi_ceil_div(-at, p->step), p->width) : 0;
-        int64_t hi = at < w ? omi_min64((w - 1 - at) / p->step + 1, p->width) : 0;
-        if (hi <= lo) {
-            memset(d, 0, (size_t)p->width * sizeof(float));
-            continue;
-        }
-        for (int64_t i = 0; i < lo; i++)
-            d[i] = 0.0f;
-        if (p->step == 1)
-            memcpy(d + lo, s + at + lo, (size_t)(hi - lo) * sizeof(float));
-        else
-            k->copy_step_f32(hi - lo, s + at + lo * p->step, p->step, d + lo);
-        for (int64_t i = hi; i < p->width; i++)
-            d[i] = 0.0f;
+/* Cells [*lo, *hi) of n, step apart from position at on, that lie in [0, in). */
+static void cells_inside(int64_t at, int64_t step, int64_t n, int64_t in, int64_t *lo,
+                         int64_t *hi) {
+    *lo = at < 0 ? omi_min64(omi_ceil_div(-at, step), n) : 0;
+    *hi = at < in ? omi_min64((in - 1 - at) / step + 1, n) : 0;
+    *hi = omi_max64(*lo, *hi);
+}
+
+/* One block of rows and one part of columns, of all channels. */
+static void pad_part(const om_padded *p, const om_kernels *k, const float *x, int64_t chans,
+                     int64_t h, int64_t w, int64_t y0, int64_t x0, float *dst) {
+    int64_t r0, r1, c0, c1;
+    cells_inside(y0, p->row_step, p->rows, h, &r0, &r1);
+    cells_inside(x0, p->step, p->width, w, &c0, &c1);
+    if (r1 == r0 || c1 == c0) return;
+    x += (y0 + r0 * p->row_step) * w + x0 + c0 * p->step;
+    dst += r0 * p->row + c0;
+    for (int64_t c = 0; c < chans; c++, x += h * w, dst += p->plane) {
+        if (c % 64 == 63 && omi_cut_short()) return;
+        k->copy_rows_f32(r1 - r0, c1 - c0, x, p->row_step * w, p->step, dst, p->row);
     }
 }
 
 void omi_conv_pad(const om_padded *p, const om_kernels *k, const float *x, int64_t chans, int64_t h,
                   int64_t w, int64_t top, int64_t left, float *dst) {
-    for (int64_t c = 0; c < chans && !omi_cut_short(); c++, x += h * w)
-        for (int64_t b = 0; b < p->blocks; b++)
-            for (int64_t r = 0; r < p->rows; r++, dst += p->row) {
-                int64_t at = top + b * p->block_step + r * p->row_step;
-                pad_row(p, k, at >= 0 && at < h ? x + at * w : NULL, w, left, dst);
-            }
-    memset(dst, 0, OM_CONV_SLACK * sizeof(float));
+    memset(dst, 0, (size_t)(chans * p->plane + OM_CONV_SLACK) * sizeof(float));
+    for (int64_t b = 0; b < p->blocks; b++)
+        for (int64_t part = 0; part < p->parts; part++)
+            pad_part(p, k, x, chans, h, w, top + b * p->block_step, left + part * p->part_step,
+                     dst + b * p->rows * p->row + part * p->width);
 }
 
 /* ---- the kernel in pieces ---------------------------------------------------------------------
  */
 
-#define PIECE_WORK ((int64_t)1 << 25) /* multiply-adds between two questions */
+#define PIECE_WORK ((int64_t)1 << 27) /* multiply-adds between two questions: milliseconds */
+#define PIECE_ROWS 128                /* no fewer rows, or packing the patches would weigh */
 
 void omi_conv_pieces(const om_kernels *k, const om_conv_args *a, const om_epilogue *ep,
                      int64_t row0, int64_t pixel0) {
     om_conv_args p = *a;
     int64_t tiles = k->conv_tiles(a->rows), deep = a->chans * a->taps, end = a->pixels;
-    int64_t row  = omi_max64(a->rows / tiles * deep, 1); /* multiply-adds of a tile for a pixel */
-    int64_t step = omi_max64(1, PIECE_WORK / OM_CONV_PIXELS / row); /* tiles  */
-    int64_t px   = PIECE_WORK / (row * omi_min64(step, omi_max64(a->tile1 - a->tile0, 1)));
+    int64_t high = omi_max64(a->rows / tiles, 1), tile = high * deep; /* for one pixel */
+    int64_t step = PIECE_WORK / (tile * omi_min64(end, OM_CONV_PIXELS));
+    step         = omi_max64(step, omi_ceil_div(PIECE_ROWS, high)); /* tiles */
+    int64_t px   = PIECE_WORK / (tile * omi_min64(step, omi_max64(a->tile1 - a->tile0, 1)));
     px           = ep ? OM_CONV_PIXELS : omi_max64(px / OM_CONV_PIXELS, 1) * OM_CONV_PIXELS;
     for (p.first = 0; p.first < end; p.first += px)
         for (p.tile0 = a->tile0; p.tile0 < a->tile1; p.tile0 = p.tile1) {

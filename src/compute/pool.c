@@ -52,17 +52,19 @@ static taps taps_of(const om_window *w, int64_t oh, int64_t ow) {
     return t;
 }
 
-/* What an average divides by: taps that exist; with pads: that lie in the input or its padding. */
-static float divisor(const om_pool_geom *g, int64_t oh, int64_t ow) {
+/* Taps of output o along an axis that an average counts: those that exist; with pads: that lie in
+ * the input or its padding. */
+static int64_t counted(const om_pool_geom *g, int axis, int64_t o) {
     const om_window *w = &g->win;
-    int64_t o[2]       = {oh, ow}, n[2];
-    for (int i = 0; i < 2; i++) {
-        int64_t lo, hi;
-        omi_window_taps(w, i, o[i], g->include_pad ? -w->before[i] : 0,
-                        w->in[i] + (g->include_pad ? w->after[i] : 0), &lo, &hi);
-        n[i] = hi - lo;
-    }
-    return (float)(n[0] * n[1]);
+    int64_t lo, hi;
+    omi_window_taps(w, axis, o, g->include_pad ? -w->before[axis] : 0,
+                    w->in[axis] + (g->include_pad ? w->after[axis] : 0), &lo, &hi);
+    return hi - lo;
+}
+
+/* Asks about time, but not for every few taps. */
+static bool stop(const taps *t) {
+    return t->hi[1] - t->lo[1] > 1024 && omi_cut_short();
 }
 
 /* ---- outputs at the border --------------------------------------------------------------------
@@ -77,7 +79,7 @@ static float greater_of1(float a, float b) {
 
 static float fold_border(const om_window *w, const taps *t, const float *x, bool max) {
     float r = max ? -INFINITY : 0.0f;
-    for (int64_t i = t->lo[0]; i < t->hi[0] && !omi_cut_short(); i++) {
+    for (int64_t i = t->lo[0]; i < t->hi[0] && !stop(t); i++) {
         const float *s = x + (t->h + i * w->dil[0]) * w->in[1] + t->w;
         for (int64_t j = t->lo[1]; j < t->hi[1]; j++)
             r = max ? greater_of1(r, s[j * w->dil[1]]) : r + s[j * w->dil[1]];
@@ -88,7 +90,7 @@ static float fold_border(const om_window *w, const taps *t, const float *x, bool
 /* The first tap equal to the maximum, or the first NaN; -1 when the window has no tap. */
 static int64_t winner(const om_window *w, const taps *t, const float *x) {
     int64_t best = -1;
-    for (int64_t i = t->lo[0]; i < t->hi[0] && !omi_cut_short(); i++) {
+    for (int64_t i = t->lo[0]; i < t->hi[0] && !stop(t); i++) {
         int64_t row = (t->h + i * w->dil[0]) * w->in[1] + t->w;
         for (int64_t j = t->lo[1]; j < t->hi[1]; j++) {
             int64_t k = row + j * w->dil[1];
@@ -105,6 +107,7 @@ static void border_row(const pool_run *r, const float *x, int64_t oh, int64_t fr
     const om_pool_geom *g = &r->p->g;
     for (int64_t ow = from; ow < to; ow++) {
         taps t = taps_of(&g->win, oh, ow);
+        if (t.hi[0] - t.lo[0] > 16 && omi_cut_short()) return;
         if (at) at[ow] = (int32_t)winner(&g->win, &t, x);
         y[ow] = fold_border(&g->win, &t, x, r->max);
     }
@@ -137,6 +140,19 @@ static void inner_row(const pool_run *r, const float *x, int64_t oh, int64_t fro
     }
 }
 
+/* Sums become averages; where all columns exist, they are divided by one number. */
+static void average_row(const pool_run *r, int64_t oh, float *y) {
+    const om_pool_geom *g = &r->p->g;
+    int64_t rows = counted(g, 0, oh), lo = r->p->inside[1][0], hi = r->p->inside[1][1];
+    float whole = (float)(rows * g->win.k[1]);
+    for (int64_t o = 0; o < lo; o++)
+        y[o] = y[o] / (float)(rows * counted(g, 1, o));
+    for (int64_t o = lo; o < hi; o++)
+        y[o] = y[o] / whole;
+    for (int64_t o = hi; o < g->win.out[1]; o++)
+        y[o] = y[o] / (float)(rows * counted(g, 1, o));
+}
+
 static void forward_plane(const pool_run *r, const float *x, float *y, int32_t *at) {
     const om_pool_geom *g = &r->p->g;
     int64_t ow = g->win.out[1], lo = r->p->inside[1][0], hi = r->p->inside[1][1];
@@ -146,8 +162,7 @@ static void forward_plane(const pool_run *r, const float *x, float *y, int32_t *
         inner_row(r, x, oh, lo, hi, y, at);
         border_row(r, x, oh, hi, ow, y, at);
         if (r->max) continue;
-        for (int64_t o = 0; o < ow; o++)
-            y[o] = y[o] / divisor(g, oh, o);
+        average_row(r, oh, y);
     }
 }
 
@@ -174,16 +189,18 @@ static void max_grad_plane(const pool_run *r, const float *x, const int32_t *at,
 static void avg_grad_plane(const pool_run *r, const float *dy, float *dx) {
     const om_window *w = &r->p->g.win;
     memset(dx, 0, (size_t)(w->in[0] * w->in[1]) * sizeof(float));
-    for (int64_t oh = 0; oh < w->out[0]; oh++)
+    for (int64_t oh = 0; oh < w->out[0]; oh++) {
+        int64_t rows = counted(&r->p->g, 0, oh);
         for (int64_t ow = 0; ow < w->out[1]; ow++) {
-            float v = dy[oh * w->out[1] + ow] / divisor(&r->p->g, oh, ow);
+            float v = dy[oh * w->out[1] + ow] / (float)(rows * counted(&r->p->g, 1, ow));
             taps t  = taps_of(w, oh, ow);
-            for (int64_t i = t.lo[0]; i < t.hi[0] && !omi_cut_short(); i++) {
+            for (int64_t i = t.lo[0]; i < t.hi[0] && !stop(&t); i++) {
                 float *d = dx + (t.h + i * w->dil[0]) * w->in[1] + t.w;
                 for (int64_t j = t.lo[1]; j < t.hi[1]; j++)
                     d[j * w->dil[1]] = d[j * w->dil[1]] + v;
             }
         }
+    }
 }
 
 /* ---- planes -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 /*
  * conv_parts.c -- the rest of convolution: depthwise, patches for the weight gradient, copies
- * with a step, value ranges.
+ * of rows, value ranges.
  */
 #include <string.h>
 
@@ -90,17 +90,41 @@ void FN(unfold_f32)(const om_unfold_args *a) {
     }
 }
 
-/* ---- strides ----------------------------------------------------------------------------------
+/* ---- rows -------------------------------------------------------------------------------------
  */
 
-void FN(copy_step_f32)(int64_t n, const float *x, int64_t step, float *y) {
-    OM_COUNT_CALL();
+/* n floats by moves of a fixed size, the last of which overlaps the one before. */
+OM_INLINE void copy_run(int64_t n, const float *x, float *y) {
     int64_t i = 0;
-    if (step == 2) /* one value beyond the last even one is read: it is there but for the last */
-        for (; i + W < n; i += W)
-            vstore(y + i, veven(vload(x + 2 * i), vload(x + 2 * i + W)));
-    for (; i < n; i++)
-        y[i] = x[i * step];
+    if (n >= 8) {
+        for (; i + 8 <= n; i += 8)
+            memcpy(y + i, x + i, 32);
+        memcpy(y + n - 8, x + n - 8, 32);
+    } else if (n >= 4) {
+        memcpy(y, x, 16);
+        memcpy(y + n - 4, x + n - 4, 16);
+    } else {
+        for (; i < n; i++)
+            y[i] = x[i];
+    }
+}
+
+void FN(copy_rows_f32)(int64_t rows, int64_t n, const float *x, int64_t x_row, int64_t step,
+                       float *y, int64_t y_row) {
+    OM_COUNT_CALL();
+    for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {
+        int64_t i = 0;
+        if (step == 1) {
+            copy_run(n, x, y);
+            continue;
+        }
+        if (step ==
+            2) /* one value beyond the last even one is read: it is there but for the last */
+            for (; i + W < n; i += W)
+                vstore(y + i, veven(vload(x + 2 * i), vload(x + 2 * i + W)));
+        for (; i < n; i++)
+            y[i] = x[i * step];
+    }
 }
 
 /* ---- ranges -----------------------------------------------------------------------------------
