@@ -31,9 +31,9 @@ typedef struct om_backward_opts {
     bool retain_graph; /* allow a second backward                                            */
 } om_backward_opts;
 OM_API om_status om_backward_with(om_tensor *root, const om_backward_opts *opts);
-/* Gradients of root with respect to n tensors, without touching any leaf's gradient. Each is a marked leaf or the
- * result of a recorded operator, else OM_ERR_STATE.
- * out[i] is NULL where root does not depend on inputs[i].      @scoped */
+/* Gradients of root with respect to n tensors, without touching any leaf's gradient. Each is a
+ * marked leaf or the result of a recorded operator, else OM_ERR_STATE. out[i] is NULL where root
+ * does not depend on inputs[i].      @scoped */
 OM_API om_status om_grad(om_tensor *root, int n, om_tensor *const *inputs, om_tensor **out,
                          const om_backward_opts *opts);
 /* The accumulated gradient of a leaf, NULL when none. Borrowed: valid until the next backward or
