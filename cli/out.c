@@ -67,7 +67,7 @@ static volatile sig_atomic_t signal_seen;
 
 static void on_signal(int number) {
     if (!signal_seen) signal_seen = number;
-    cancel.raised = 1;
+    om_cancel_raise(&cancel);
 }
 
 void cli_catch_signals(void) {

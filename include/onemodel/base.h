@@ -130,6 +130,19 @@ typedef void (*om_parallel_for_fn)(void *ctx, int64_t n_chunks, void (*body)(voi
                                    void *arg);
 OM_API void om_set_parallel_for(om_parallel_for_fn fn, void *ctx);
 
+/* Ends the library's threads (they are joined) and frees what it keeps for the calling thread,
+ * whose scopes are drained. Nothing else of the library may be running. For hosts that unload it or
+ * count what is left at exit; what is called afterwards starts both again. */
+OM_API void om_shutdown(void);
+
+/* In its host the library behaves thus. Its threads take no signal (but those that an instruction
+ * raises), and are as many as the processors that the process may use. fork is allowed from any
+ * thread, except inside a callback of the library: the child may use everything, its sessions too,
+ * and starts threads of its own. Leaving a callback by longjmp or a C++ exception is forbidden:
+ * what the interrupted call held stays held. The thread's next call still finds a sound state.
+ * Everything works in a thread of 64 KiB stack. The library is never unloaded: dlclose is harmless.
+ * A plug-in that contains the static library is linked with -z nodelete itself. */
+
 typedef enum om_isa { OM_ISA_SCALAR = 0, OM_ISA_AVX2 = 1, OM_ISA_AVX512 = 2 } om_isa;
 /* Caps the instruction set that kernels use. Before the first kernel runs, else OM_ERR_STATE; a cap
  * above what the machine has is OM_ERR_UNSUPPORTED. Results never depend on it. */
@@ -140,13 +153,17 @@ OM_API const char *om_isa_name(om_isa isa);
  * environment unless this is called. */
 OM_API om_status om_config_from_env(void);
 
-/* A flag that another thread or a signal handler may raise. Operators, runs, loads and training
- * steps look at it, long ones several times, and stop with OM_ERR_CANCELLED within about 50 ms.
- * What writes into tensors in place (om_add_, om_step, gradients of leaves) looks before its first
- * write only and then ends whole. */
+/* A flag that another thread or a signal handler may raise, by om_cancel_raise. Operators, runs,
+ * loads and training steps look at it, long ones several times, and stop with OM_ERR_CANCELLED
+ * within about 50 ms. What writes into tensors in place (om_add_, om_step, gradients of leaves)
+ * looks before its first write only and then ends whole. */
 typedef struct om_cancel {
-    volatile int32_t raised;
+    volatile int32_t raised; /* atomic: change it by the functions below once it is set */
 } om_cancel;
+/* From any thread, and from signal handlers. */
+OM_API void om_cancel_raise(om_cancel *c);
+OM_API void om_cancel_lower(om_cancel *c);
+OM_API bool om_cancel_raised(const om_cancel *c);
 /* Makes c (NULL: none) the flag that operators and commands of this thread look at. The flag must
  * outlive its use. */
 OM_API void om_set_cancel(om_cancel *c);

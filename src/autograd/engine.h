@@ -12,9 +12,8 @@ bool omi_needs_grad(const om_tensor *t);
 /* Drops what a record whose backward has run saved and where it leads. */
 void omi_record_done(om_record *r);
 /* Looks at every untraced call before it is recorded; the NaN finder installs it. NULL: nothing. */
-extern OM_TLS om_status (*omi_record_watch)(const om_call *c);
+#define omi_record_watch (omi_state()->record_watch)
 /* The same for what a backward function made, before it is handed on. */
-extern OM_TLS om_status (*omi_backward_watch)(const om_record *r, om_tensor *const *dy,
-                                              om_tensor *const *dx);
+#define omi_backward_watch (omi_state()->backward_watch)
 
 #endif

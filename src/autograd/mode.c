@@ -3,11 +3,6 @@
  */
 #include "autograd/engine.h"
 
-OM_TLS bool omi_grad_off;
-OM_TLS om_status (*omi_record_watch)(const om_call *c);
-OM_TLS om_status (*omi_backward_watch)(const om_record *r, om_tensor *const *dy,
-                                       om_tensor *const *dx);
-
 bool omi_no_grad(void) {
     bool was     = omi_grad_off;
     omi_grad_off = true;

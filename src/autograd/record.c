@@ -269,7 +269,7 @@ om_tensor *omi_record1(om_op op, const void *raw, const void *res, uint32_t n_in
                        uint32_t save_mask) {
     if (!y) return NULL;
     om_call c = {.op        = op,
-                 .name      = omi_frames ? omi_frames->function : NULL,
+                 .name      = omi_function(),
                  .raw       = raw,
                  .res       = res,
                  .n_in      = n_in,

@@ -111,6 +111,6 @@ const om_op_layout *omi_op_layout(om_op op); /* defined by ops/op.c */
 /* Grad mode without the seam (CD-12): optimizers, initialisers, backward. */
 bool omi_no_grad(void); /* turns recording off, returns the mode before */
 void omi_grad_restore(bool was);
-extern OM_TLS bool omi_grad_off;
+#define omi_grad_off (omi_state()->grad_off)
 
 #endif

@@ -12,10 +12,11 @@
  */
 #include "base/alloc.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/lock.h"
 
 static _Atomic int64_t bytes_now, bytes_peak, blocks_now, bytes_limit;
 
@@ -111,31 +112,18 @@ static void put(void *p, size_t size, size_t align) {
 /* ---- the cache: lists[0] holds 16-byte aligned blocks in steps of 16, lists[1] 64-byte ones
  * -------- */
 
-#define CLASSES   64
+#define CLASSES   OMI_CACHE_SIZES
 #define PER_CLASS 64
-
-typedef struct block {
-    struct block *next;
-} block;
-typedef struct cache {
-    block *head[2][CLASSES];
-    uint8_t held[2][CLASSES];
-    bool hooked;
-} cache;
-
-static OM_TLS cache thread_cache;
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 static size_t step_of(int kind) {
     return kind ? OM_ALIGN : 16;
 }
 
 void om_trim(void) {
-    cache *c = &thread_cache;
+    omi_cache *c = &omi_state()->cache;
     for (int kind = 0; kind < 2; kind++)
         for (int i = 0; i < CLASSES; i++) {
-            for (block *b = c->head[kind][i], *next; b; b = next) {
+            for (omi_block *b = c->head[kind][i], *next; b; b = next) {
                 next = b->next;
                 put(b, step_of(kind) * (size_t)(i + 1), step_of(kind));
             }
@@ -144,26 +132,11 @@ void om_trim(void) {
         }
 }
 
-static void trim_at_exit(void *unused) {
-    (void)unused;
-    thread_cache.hooked = false; // what later destructors free is trimmed in the next round
-    om_trim();
-}
-static void make_exit_key(void) {
-    pthread_key_create(&exit_key, trim_at_exit);
-}
-
-static void hook_exit(cache *c) {
-    pthread_once(&exit_once, make_exit_key);
-    pthread_setspecific(exit_key, c);
-    c->hooked = true;
-}
-
 OM_INLINE void *take(size_t size, int kind) {
     size_t step = kind ? OM_ALIGN : 16, i = size ? (size - 1) / step : 0;
     if (OM_UNLIKELY(i >= CLASSES || !cache_on)) return get(NULL, 0, size, step);
-    cache *c = &thread_cache;
-    block *b = c->head[kind][i];
+    omi_cache *c = &omi_state()->cache;
+    omi_block *b = c->head[kind][i];
     if (OM_UNLIKELY(!b)) return get(NULL, 0, step * (i + 1), step);
     c->head[kind][i] = b->next;
     c->held[kind][i]--;
@@ -177,13 +150,13 @@ OM_INLINE void give(void *p, size_t size, int kind) {
         return;
     }
     if (!p) return;
-    cache *c = &thread_cache;
-    if (OM_UNLIKELY(c->held[kind][i] == PER_CLASS)) {
+    om_state *s  = omi_state();
+    omi_cache *c = &s->cache;
+    if (OM_UNLIKELY(c->held[kind][i] == PER_CLASS || !omi_state_lasts(s))) {
         put(p, step * (i + 1), step);
         return;
     }
-    if (OM_UNLIKELY(!c->hooked)) hook_exit(c);
-    block *b         = p;
+    omi_block *b     = p;
     b->next          = c->head[kind][i];
     c->head[kind][i] = b;
     c->held[kind][i]++;
@@ -221,6 +194,21 @@ void omi_free_aligned(void *p, size_t size) {
     give(p, size, 1);
 }
 
+/* ---- states of threads ----------------------------------------------------------------------- */
+
+om_state *omi_state_new(void) {
+    // Not counted, and not the caller's allocator's: it lives as long as the thread.
+    om_state *s = calloc(1, sizeof *s);
+    if (s)
+        for (uint64_t i = 0; i < OM_COUNT(s->rngs); i++)
+            s->rngs[i].stream = i;
+    return s;
+}
+
+void omi_state_drop(om_state *s) {
+    free(s);
+}
+
 /* ---- interned strings: a chained table under a lock, outside the counted memory ------------ */
 
 typedef struct word {
@@ -229,14 +217,14 @@ typedef struct word {
 } word;
 
 static word *words[1024];
-static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
+static om_lock words_lock = OM_LOCK(OM_RANK_WORDS, NULL, NULL);
 
 const char *omi_intern(const char *s) {
     uint32_t h = 2166136261u;
     for (const char *p = s; *p; p++)
         h = (h ^ (unsigned char)*p) * 16777619u;
     word **slot = &words[h % OM_COUNT(words)];
-    pthread_mutex_lock(&words_lock);
+    omi_lock(&words_lock);
     word *w = *slot;
     while (w && strcmp(w->text, s) != 0)
         w = w->next;
@@ -250,7 +238,7 @@ const char *omi_intern(const char *s) {
             *slot   = w;
         }
     }
-    pthread_mutex_unlock(&words_lock);
+    omi_unlock(&words_lock);
     if (!w) omi_fail_nomem(strlen(s));
     return w ? w->text : NULL;
 }

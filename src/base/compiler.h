@@ -18,9 +18,6 @@
 #define OM_LIKELY(x)         __builtin_expect(!!(x), 1)
 #define OM_UNLIKELY(x)       __builtin_expect(!!(x), 0)
 #define OM_COUNT(a)          (sizeof(a) / sizeof((a)[0]))
-/* Every thread-local of the library: initial-exec saves a call per access
- * (docs/design/decisions.md). */
-#define OM_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
 OM_INLINE int64_t omi_min64(int64_t a, int64_t b) {
     return a < b ? a : b;

@@ -9,18 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODULE_DEPTH 64
-
-OM_TLS omi_frame *omi_frames;
-OM_TLS om_status omi_pending_status;
-
-static OM_TLS om_error pending;
-OM_TLS omi_here_line omi_here_lines[OMI_HERE_DEPTH];
-OM_TLS int32_t omi_here_depth;
-static OM_TLS omi_here_line breadcrumb;
-static OM_TLS const char *module_stack[MODULE_DEPTH];
-static OM_TLS int module_depth;
-
 static bool exit_on_error;
 static om_error_fn on_error;
 static void *on_error_ctx;
@@ -49,15 +37,16 @@ om_status om_pending(void) {
 }
 
 om_status om_catch(om_error *out) {
-    om_status s = omi_pending_status;
+    om_state *s  = omi_state();
+    om_status st = s->pending_status;
     if (out) {
-        if (s == OM_OK)
+        if (st == OM_OK)
             memset(out, 0, sizeof *out);
         else
-            *out = pending;
+            *out = s->pending;
     }
-    omi_pending_status = OM_OK;
-    return s;
+    if (omi_state_lasts(s)) s->pending_status = OM_OK;
+    return st;
 }
 
 void om_exit_on_error(bool on) {
@@ -70,13 +59,39 @@ void om_on_error(om_error_fn fn, void *ctx) {
 }
 
 void om_here(const char *file, int line) {
-    breadcrumb = (omi_here_line){file, line};
+    om_state *s = omi_state();
+    if (omi_state_lasts(s)) s->breadcrumb = (omi_here_line){file, line};
 }
 
 void om_here_call(const char *file, int line) {
-    if (omi_here_depth == OMI_HERE_DEPTH) // the outermost calls of a deep expression lose theirs
-        memmove(omi_here_lines, omi_here_lines + 1, sizeof *omi_here_lines * --omi_here_depth);
-    omi_here_lines[omi_here_depth++] = (omi_here_line){file, line};
+    om_state *s = omi_state();
+    if (!omi_state_lasts(s)) return;
+    if (s->here_depth == OMI_HERE_DEPTH) // the outermost calls of a deep expression lose theirs
+        memmove(s->here, s->here + 1, sizeof *s->here * (size_t)--s->here_depth);
+    s->here[s->here_depth++] = (omi_here_line){file, line};
+}
+
+/* A call cannot be inside one whose caller's stack is below its own, nor inside another call from
+ * the same place; a compiler may have put one public function into another, which then share both.
+ */
+static bool was_left(const omi_frame *f, const char *function, const void *address,
+                     const char *stack) {
+    if (stack != f->stack) return stack > f->stack;
+    return address != f->address || function == f->function;
+}
+
+void omi_frames_left(om_state *s, const char *function, const void *address, const char *stack) {
+    int32_t depth = (int32_t)omi_min64(s->depth, OMI_CALL_DEPTH), was = depth;
+    while (depth && was_left(&s->calls[depth - 1], function, address, stack))
+        depth--;
+    if (depth == was) return;
+    s->depth        = depth;
+    s->module_depth = s->calls[depth].modules;
+    if (depth) return;
+    // Nothing of the library runs on this thread: what the calls that were left had set is undone.
+    s->inside = s->held = s->cut = false;
+    if (s->here_depth > s->here_start) s->here[0] = s->here[s->here_depth - 1];
+    s->here_depth = s->here_depth > s->here_start;
 }
 
 void om_set_log(om_log_fn fn, void *ctx, om_log_level level) {
@@ -96,35 +111,40 @@ void omi_log(om_log_level level, const char *fmt, ...) {
 }
 
 om_site omi_site(void) {
-    omi_here_line at = omi_here_depth ? omi_here_lines[omi_here_depth - 1] : breadcrumb;
-    om_site s        = {.module = omi_module_path(), .file = at.file, .line = at.line};
-    for (omi_frame *f = omi_frames; f; f = f->up) {
-        if (!s.op) s.op = f->function;
-        s.function = f->function;
-        s.address  = f->address;
+    const om_state *s = omi_state();
+    omi_here_line at  = s->here_depth ? s->here[s->here_depth - 1] : s->breadcrumb;
+    om_site site      = {.module = omi_module_path(), .file = at.file, .line = at.line};
+    if (s->depth > 0) {
+        site.op       = omi_function();
+        site.function = s->calls[0].function;
+        site.address  = s->calls[0].address;
     }
-    return s;
+    return site;
 }
 
 om_status omi_module_push(const char *path) {
-    if (module_depth == MODULE_DEPTH)
-        return omi_fail(OM_ERR_LIMIT, "modules are nested more than %d deep", MODULE_DEPTH);
-    module_stack[module_depth++] = path;
+    om_state *s = omi_state();
+    if (s->module_depth == OMI_MODULE_DEPTH)
+        return omi_fail(OM_ERR_LIMIT, "modules are nested more than %d deep", OMI_MODULE_DEPTH);
+    if (!omi_state_lasts(s)) return OM_ERR_NOMEM;
+    s->modules[s->module_depth++] = path;
     return OM_OK;
 }
 
 void omi_module_pop(void) {
-    if (module_depth > 0) module_depth--;
+    om_state *s = omi_state();
+    if (s->module_depth > 0) s->module_depth--;
 }
 
 const char *omi_module_path(void) {
-    return module_depth ? module_stack[module_depth - 1] : NULL;
+    const om_state *s = omi_state();
+    return s->module_depth ? s->modules[s->module_depth - 1] : NULL;
 }
 int omi_module_depth(void) {
-    return module_depth;
+    return omi_state()->module_depth;
 }
 void omi_module_reset(int depth) {
-    module_depth = depth;
+    omi_state()->module_depth = depth;
 }
 
 void omi_error_break(void) {
@@ -154,24 +174,26 @@ static void describe_where(const om_site *s, char *out, size_t n) {
         snprintf(out, n, "%s%s%s", path, sep, call);
 }
 
-static om_status raise(om_status s, om_trace_kind kind, const char *fmt, va_list ap) {
-    if (omi_pending_status != OM_OK) return omi_pending_status;
+static om_status raise(om_status st, om_trace_kind kind, const char *fmt, va_list ap) {
+    om_state *s = omi_state();
+    if (s->pending_status != OM_OK) return s->pending_status;
     om_site site = omi_site();
-    memset(&pending, 0, sizeof pending);
-    pending.status     = s;
-    pending.trace_kind = kind;
-    describe_where(&site, pending.where, sizeof pending.where);
-    omi_site_place(&site, pending.site, sizeof pending.site);
-    vsnprintf(pending.message, sizeof pending.message, fmt, ap);
-    omi_pending_status = s;
+    om_error *e  = &s->pending;
+    memset(e, 0, sizeof *e);
+    e->status     = st;
+    e->trace_kind = kind;
+    describe_where(&site, e->where, sizeof e->where);
+    omi_site_place(&site, e->site, sizeof e->site);
+    vsnprintf(e->message, sizeof e->message, fmt, ap);
+    s->pending_status = st;
     omi_error_break();
-    if (on_error) on_error(on_error_ctx, &pending);
+    if (on_error) on_error(on_error_ctx, e);
     if (exit_on_error) {
-        fprintf(stderr, "%s: %s%s%s%s\n", pending.where, pending.message,
-                pending.site[0] ? " [" : "", pending.site, pending.site[0] ? "]" : "");
+        fprintf(stderr, "%s: %s%s%s%s\n", e->where, e->message, e->site[0] ? " [" : "", e->site,
+                e->site[0] ? "]" : "");
         exit(1);
     }
-    return s;
+    return st;
 }
 
 om_status omi_fail(om_status s, const char *fmt, ...) {

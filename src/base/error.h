@@ -2,9 +2,11 @@
  * error.h -- raising errors, the call stack they name, and the running module path.
  *
  * A public function starts with OMI_ENTER("om_relu"). The outermost entry on the thread is the call
- * an error names, the innermost the operator (CD-13); the frames live on the C stack and are popped
- * by scope. The module path is a stack of interned state-dict paths pushed by om_forward (CD-15).
- * The first error of a thread stays pending until om_catch.
+ * an error names, the innermost the operator (CD-13); the frames live in the thread's state and are
+ * popped by scope. A callback that is left by longjmp or an exception is forbidden; its frames
+ * stay, and the next call that begins at or above their place on the C stack throws them away. The
+ * module path is a stack of interned state-dict paths pushed by om_forward (CD-15). The first error
+ * of a thread stays pending until om_catch.
  *
  * Needs: compiler.h.  Used by: everything.
  */
@@ -12,6 +14,7 @@
 #define OM_BASE_ERROR_H
 
 #include "base/fpenv.h"
+#include "base/state.h"
 #include "onemodel/base.h"
 
 /* Where a public call came from; copied into records and graph provenance. */
@@ -24,47 +27,57 @@ typedef struct om_site {
     int32_t line;
 } om_site;
 
-typedef struct omi_frame {
-    const char *function;
-    const void *address;
-    struct omi_frame *up;
-    omi_fpenv fpenv; /* the caller's, kept by the outermost frame */
-    int32_t here;    /* omi_here_depth when the outermost frame began */
-} omi_frame;
-
-extern OM_TLS omi_frame *omi_frames;
-
 /* Lines noted by om_here_call for calls that have not returned yet. Arguments are calls themselves,
  * so in f(g(x)) the line of f waits below that of g; the outermost frame takes its own line along
  * when it ends, and a line never outlives its call. */
-enum { OMI_HERE_DEPTH = 32 };
-typedef struct omi_here_line {
-    const char *file;
-    int32_t line;
-} omi_here_line;
-extern OM_TLS omi_here_line omi_here_lines[OMI_HERE_DEPTH];
-extern OM_TLS int32_t omi_here_depth;
+
+/* A call in progress; on the C stack, ended by scope. */
+typedef struct omi_entered {
+    om_state *s; /* NULL: the stand-in without memory */
+    int32_t depth;
+    omi_fpenv fpenv; /* the caller's, kept by the outermost frame */
+} omi_entered;
+
+/* Throws away the frames that a call beginning here cannot be inside of. */
+void omi_frames_left(om_state *s, const char *function, const void *address,
+                     const char *stack) OM_COLD;
+/* Notes where the outermost call begins; NULL for the stand-in. */
+OM_INLINE om_state *omi_outermost(om_state *s, omi_fpenv *fpenv) {
+    *fpenv        = omi_fp_enter();
+    s->here_start = s->here_depth;
+    return omi_state_lasts(s) ? s : NULL;
+}
 
 /* The outermost frame also holds the floating-point control word of AR-1.3 for the whole call. */
-OM_INLINE omi_frame *omi_frame_push(omi_frame *f) {
-    if (!f->up) {
-        f->fpenv = omi_fp_enter();
-        f->here  = omi_here_depth;
-    }
-    return f;
+OM_INLINE omi_entered omi_enter(const char *function, const void *address, const char *stack) {
+    om_state *s = omi_state();
+    if (s->depth > 0 &&
+        OM_UNLIKELY(stack >= s->calls[omi_min64(s->depth, OMI_CALL_DEPTH) - 1].stack))
+        omi_frames_left(s, function, address, stack);
+    omi_entered e = {.s = s, .depth = s->depth};
+    if (e.depth == 0 && OM_UNLIKELY(!(e.s = omi_outermost(s, &e.fpenv)))) return e;
+    if (OM_LIKELY(e.depth < OMI_CALL_DEPTH))
+        s->calls[e.depth] = (omi_frame){function, address, stack, s->module_depth};
+    s->depth = e.depth + 1;
+    return e;
 }
-OM_INLINE void omi_frame_pop(omi_frame *f) {
-    omi_frames = f->up;
-    if (f->up) return;
-    omi_fp_leave(f->fpenv);
-    omi_here_depth = f->here > 0 ? f->here - 1 : 0;
+OM_INLINE void omi_leave(omi_entered *e) {
+    if (OM_LIKELY(e->s != NULL)) e->s->depth = e->depth;
+    if (e->depth) return;
+    omi_fp_leave(e->fpenv);
+    if (e->s) e->s->here_depth = e->s->here_start > 0 ? e->s->here_start - 1 : 0;
 }
 
 /* Names the public function that runs until the end of the enclosing block. */
 #define OMI_ENTER(name)                                                                            \
-    omi_frame omi_frame_ __attribute__((cleanup(omi_frame_pop), unused)) = {                       \
-        .function = (name), .address = __builtin_return_address(0), .up = omi_frames};             \
-    omi_frames = omi_frame_push(&omi_frame_)
+    omi_entered omi_entered_ __attribute__((cleanup(omi_leave), unused)) =                         \
+        omi_enter((name), __builtin_return_address(0), __builtin_frame_address(0))
+
+/* The innermost public function that runs, a literal; NULL outside any. */
+OM_INLINE const char *omi_function(void) {
+    const om_state *s = omi_state();
+    return s->depth > 0 ? s->calls[omi_min64(s->depth, OMI_CALL_DEPTH) - 1].function : NULL;
+}
 
 /* The site of the public call that runs now. */
 om_site omi_site(void);
@@ -85,8 +98,9 @@ om_status omi_fail_nomem(size_t bytes) OM_COLD;
 /* Breakpoint target: called once for every error raised. */
 void omi_error_break(void);
 
-/* True while an error is pending on this thread: operators and commands do nothing. */
-extern OM_TLS om_status omi_pending_status;
+/* The status of the error that is pending on this thread. */
+#define omi_pending_status (omi_state()->pending_status)
+/* True while there is one: operators and commands do nothing. */
 OM_INLINE bool omi_failed(void) {
     return OM_UNLIKELY(omi_pending_status != OM_OK);
 }

@@ -9,9 +9,21 @@
 #ifndef OM_BASE_OS_H
 #define OM_BASE_OS_H
 
+#include <signal.h>
+
 #include "base/compiler.h"
+
+typedef sigset_t omi_signals;
 
 /* 64 bits that no file can know beforehand: the seed of hash tables. Never fails. */
 uint64_t omi_os_seed(void);
+
+/* Processors this process may run on (its affinity), at least 1. */
+int omi_os_processors(void);
+
+/* Blocks every signal of this thread but those that its own instructions raise, so that a thread
+ * created now never runs a handler of the host; and undoes it. */
+omi_signals omi_os_block_signals(void);
+void omi_os_restore_signals(const omi_signals *old);
 
 #endif

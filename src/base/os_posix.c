@@ -3,6 +3,9 @@
  */
 #include "base/os.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,4 +17,33 @@ uint64_t omi_os_seed(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     seed = (uint64_t)(uintptr_t)&seed ^ (uint64_t)(uintptr_t)&omi_os_seed << 16;
     return seed ^ (uint64_t)t.tv_nsec << 32 ^ (uint64_t)t.tv_sec ^ (uint64_t)getpid() << 48;
+}
+
+int omi_os_processors(void) {
+#if defined(__linux__)
+    // The kernel may know more processors than a cpu_set_t holds: larger sets until one is taken.
+    for (int n = 1024; n <= 1 << 18; n *= 4) {
+        cpu_set_t *set = CPU_ALLOC(n);
+        if (!set) break;
+        size_t size = CPU_ALLOC_SIZE(n);
+        int count   = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
+        CPU_FREE(set);
+        if (count > 0) return count;
+    }
+#endif
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online < 1 ? 1 : online > 1 << 20 ? 1 << 20 : (int)online;
+}
+
+omi_signals omi_os_block_signals(void) {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
+    sigset_t block, old;
+    sigfillset(&block);
+    for (size_t i = 0; i < OM_COUNT(own); i++)
+        sigdelset(&block, own[i]);
+    pthread_sigmask(SIG_SETMASK, &block, &old);
+    return old;
+}
+void omi_os_restore_signals(const omi_signals *old) {
+    pthread_sigmask(SIG_SETMASK, old, NULL);
 }

@@ -10,9 +10,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fpenv.h"
+#include "base/lock.h"
+#include "base/os.h"
 
 #define MAX_WORKERS 256
 
@@ -21,8 +22,9 @@ static int real_create(void *t, const void *attr, void *(*fn)(void *), void *arg
 }
 int (*omi_thread_create)(void *, const void *, void *(*)(void *), void *) = real_create;
 
+static void pool_in_child(void *);
 static struct pool {
-    pthread_mutex_t lock;
+    om_lock lock;
     pthread_cond_t wake, done;
     pthread_t threads[MAX_WORKERS];
     int started; /* threads running, without the caller          */
@@ -39,39 +41,50 @@ static struct pool {
     int slots;               /* workers that may still join this job         */
     int joined;              /* worker ids handed out, the caller has 0      */
     int active;              /* threads inside the job                       */
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+} pool = {.lock = OM_LOCK(OM_RANK_POOL, pool_in_child, NULL),
           .wake = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
 
 static om_parallel_for_fn user_fn;
 static void *user_ctx;
 
-static OM_TLS int worker_cap;
-static OM_TLS bool inside;             /* running a chunk: nested jobs go inline */
-static OM_TLS const om_cancel *cancel; /* of this thread; in a worker: of the job's caller */
-static OM_TLS bool held;               /* what is being written must be finished            */
-static OM_TLS bool cut;                /* work was left out since the last omi_check_cancel */
-
 /* ---- cancel -------------------------------------------------------------------------------- */
 
 void om_set_cancel(om_cancel *c) {
-    cancel = c;
+    om_state *s = omi_state();
+    if (omi_state_lasts(s)) s->cancel = c;
+}
+void om_cancel_raise(om_cancel *c) {
+    __atomic_store_n(&c->raised, 1, __ATOMIC_RELAXED);
+}
+void om_cancel_lower(om_cancel *c) {
+    __atomic_store_n(&c->raised, 0, __ATOMIC_RELAXED);
+}
+bool om_cancel_raised(const om_cancel *c) {
+    return __atomic_load_n(&c->raised, __ATOMIC_RELAXED) != 0;
+}
+
+OM_INLINE bool cancelled(const om_state *s) {
+    return s->cancel && !s->held && om_cancel_raised(s->cancel);
 }
 bool omi_cancelled(void) {
-    return cancel && !held && __atomic_load_n(&cancel->raised, __ATOMIC_RELAXED);
+    return cancelled(omi_state());
 }
 bool omi_cut_short(void) {
-    if (OM_LIKELY(!omi_cancelled())) return false;
-    return cut = true;
+    om_state *s = omi_state();
+    if (OM_LIKELY(!cancelled(s))) return false;
+    return s->cut = true;
 }
 om_status omi_check_cancel(void) {
-    if (OM_LIKELY(!cut && !omi_cancelled())) return OM_OK;
-    cut = false;
+    om_state *s = omi_state();
+    if (OM_LIKELY(!s->cut && !cancelled(s))) return OM_OK;
+    s->cut = false;
     return omi_fail(OM_ERR_CANCELLED, "the cancel flag was raised");
 }
 bool omi_hold_cancel(bool on) {
-    bool was = held;
-    held     = on;
+    om_state *s = omi_state();
+    bool was    = s->held;
+    s->held     = on;
     return was;
 }
 
@@ -81,8 +94,7 @@ static int default_threads(void) {
     static _Atomic int cached;
     int n = atomic_load_explicit(&cached, memory_order_relaxed);
     if (!n) {
-        long online = sysconf(_SC_NPROCESSORS_ONLN);
-        n           = online < 1 ? 1 : online > MAX_WORKERS ? MAX_WORKERS : (int)online;
+        n = (int)omi_min64(omi_os_processors(), MAX_WORKERS);
         atomic_store_explicit(&cached, n, memory_order_relaxed);
     }
     return n;
@@ -93,13 +105,14 @@ int om_threads(void) {
 }
 
 int omi_workers(void) {
-    int n = om_threads();
-    return worker_cap && worker_cap < n ? worker_cap : n;
+    int n = om_threads(), cap = omi_state()->worker_cap;
+    return cap && cap < n ? cap : n;
 }
 
 int omi_set_worker_cap(int cap) {
-    int old    = worker_cap;
-    worker_cap = cap;
+    om_state *s   = omi_state();
+    int old       = s->worker_cap;
+    s->worker_cap = cap;
     return old;
 }
 
@@ -121,25 +134,26 @@ void om_set_parallel_for(om_parallel_for_fn fn, void *ctx) {
 
 /* ---- the pool ------------------------------------------------------------------------------ */
 
-static void run_chunks(omi_body body, void *arg, int64_t n, int worker) {
-    inside = true;
+static void run_chunks(om_state *s, omi_body body, void *arg, int64_t n, int worker) {
+    s->inside = true;
     for (;;) {
         int64_t i = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed);
         if (i >= n || omi_cut_short()) break;
         body(arg, i, worker);
     }
-    inside = false;
+    s->inside = false;
 }
 
-static void *thread_main(void *unused) {
-    (void)unused;
+static void *thread_main(void *arg_state) {
+    om_state *s = arg_state;
+    omi_state_adopt(s);
     omi_fp_enter();
     uint64_t seen = 0;
-    pthread_mutex_lock(&pool.lock);
+    omi_lock(&pool.lock);
     while (!pool.stop) {
         if (pool.serial == seen || pool.slots == 0) {
             seen = pool.serial;
-            pthread_cond_wait(&pool.wake, &pool.lock);
+            pthread_cond_wait(&pool.wake, &pool.lock.mutex);
             continue;
         }
         seen          = pool.serial;
@@ -147,23 +161,23 @@ static void *thread_main(void *unused) {
         void *arg     = pool.arg;
         int64_t n     = pool.n;
         int id        = ++pool.joined;
-        cancel        = pool.cancel;
-        cut           = false;
+        s->cancel     = pool.cancel;
+        s->cut        = false;
         pool.slots--;
         pool.active++;
-        pthread_mutex_unlock(&pool.lock);
-        run_chunks(body, arg, n, id);
-        pthread_mutex_lock(&pool.lock);
-        pool.cut |= cut;
+        omi_unlock(&pool.lock);
+        run_chunks(s, body, arg, n, id);
+        omi_lock(&pool.lock);
+        pool.cut |= s->cut;
         if (--pool.active == 0) pthread_cond_signal(&pool.done);
     }
-    pthread_mutex_unlock(&pool.lock);
+    omi_unlock(&pool.lock);
     return NULL;
 }
 
 /* A forked child has the parent's bookkeeping but none of its threads: it starts its own. */
-static void after_fork(void) {
-    pthread_mutex_init(&pool.lock, NULL);
+static void pool_in_child(void *unused) {
+    (void)unused;
     pthread_cond_init(&pool.wake, NULL);
     pthread_cond_init(&pool.done, NULL);
     pool.started = pool.active = pool.slots = 0;
@@ -171,24 +185,33 @@ static void after_fork(void) {
     atomic_store(&pool.busy, 0);
 }
 
-static void install_fork_handler(void) {
-    pthread_atfork(NULL, NULL, after_fork);
+/* A worker's state is made here, where a failure only means one worker less. */
+static void start_threads(int want) {
+    while (pool.started < want) {
+        om_state *s = omi_state_new();
+        if (!s) break;
+        omi_signals old = omi_os_block_signals();
+        int failed      = omi_thread_create(&pool.threads[pool.started], NULL, thread_main, s);
+        omi_os_restore_signals(&old);
+        if (failed) {
+            omi_state_drop(s);
+            break;
+        }
+        pool.started++;
+    }
 }
 
-static void start_threads(int want) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, install_fork_handler);
-    while (pool.started < want &&
-           omi_thread_create(&pool.threads[pool.started], NULL, thread_main, NULL) == 0)
-        pool.started++;
+void om_shutdown(void) {
+    omi_pool_stop();
+    omi_state_end();
 }
 
 void omi_pool_stop(void) {
-    pthread_mutex_lock(&pool.lock);
+    omi_lock(&pool.lock);
     int n     = pool.started;
     pool.stop = true;
     pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.lock);
+    omi_unlock(&pool.lock);
     for (int i = 0; i < n; i++)
         pthread_join(pool.threads[i], NULL);
     pool.started = 0;
@@ -217,17 +240,18 @@ static void user_body(void *arg, int64_t i) {
     int id = j->ids[--j->n_ids];
     pthread_mutex_unlock(&j->lock);
     // The thread may be one of the caller's own, with a flag and a call of its own.
-    const om_cancel *own_flag = cancel;
-    bool old = inside, own_held = held, own_cut = cut;
-    inside = true;
-    cancel = j->cancel;
-    held = cut = false;
+    om_state *s           = omi_state();
+    const om_cancel *flag = s->cancel;
+    bool old = s->inside, own_held = s->held, own_cut = s->cut;
+    s->inside = true;
+    s->cancel = j->cancel;
+    s->held = s->cut = false;
     if (!omi_cut_short()) j->body(j->arg, i, id);
-    bool left_out = cut;
-    inside        = old;
-    cancel        = own_flag;
-    held          = own_held;
-    cut           = own_cut;
+    bool left_out = s->cut;
+    s->inside     = old;
+    s->cancel     = flag;
+    s->held       = own_held;
+    s->cut        = own_cut;
     pthread_mutex_lock(&j->lock);
     j->cut |= left_out;
     j->ids[j->n_ids++] = id;
@@ -236,62 +260,63 @@ static void user_body(void *arg, int64_t i) {
     omi_fp_leave(e);
 }
 
-static void run_by_caller(int64_t n, omi_body body, void *arg) {
+static void run_by_caller(om_state *s, int64_t n, omi_body body, void *arg) {
     user_job j = {.body   = body,
                   .arg    = arg,
-                  .cancel = held ? NULL : cancel,
+                  .cancel = s->held ? NULL : s->cancel,
                   .lock   = PTHREAD_MUTEX_INITIALIZER,
                   .freed  = PTHREAD_COND_INITIALIZER,
                   .n_ids  = omi_workers()};
     for (int i = 0; i < j.n_ids; i++)
         j.ids[i] = j.n_ids - 1 - i;
     user_fn(user_ctx, n, user_body, &j);
-    cut |= j.cut;
+    s->cut |= j.cut;
     pthread_cond_destroy(&j.freed);
     pthread_mutex_destroy(&j.lock);
 }
 
-static void run_inline(int64_t n, omi_body body, void *arg) {
-    bool old = inside;
-    inside   = true;
+static void run_inline(om_state *s, int64_t n, omi_body body, void *arg) {
+    bool old  = s->inside;
+    s->inside = true;
     for (int64_t i = 0; i < n && !omi_cut_short(); i++)
         body(arg, i, 0);
-    inside = old;
+    s->inside = old;
 }
 
 void omi_parallel(int64_t n, omi_body body, void *arg) {
-    if (user_fn && !inside && n > 1) {
-        run_by_caller(n, body, arg);
+    om_state *s = omi_state();
+    if (user_fn && !s->inside && n > 1) {
+        run_by_caller(s, n, body, arg);
         return;
     }
-    int workers = n > 1 && !inside ? omi_workers() : 1;
+    int workers = n > 1 && !s->inside ? omi_workers() : 1;
     if (workers > n) workers = (int)n;
     int idle = 0;
     if (workers < 2 || !atomic_compare_exchange_strong(&pool.busy, &idle, 1)) {
-        run_inline(n, body, arg);
+        run_inline(s, n, body, arg);
         return;
     }
-    pthread_mutex_lock(&pool.lock);
+    omi_lock(&pool.lock);
     start_threads(om_threads() - 1);
     pool.body   = body;
     pool.arg    = arg;
     pool.n      = n;
-    pool.cancel = held ? NULL : cancel;
+    pool.cancel = s->held ? NULL : s->cancel;
     pool.cut    = false;
     atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
     pool.joined = 0;
     pool.slots  = workers - 1 < pool.started ? workers - 1 : pool.started;
     pool.serial++;
     pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.lock);
+    omi_unlock(&pool.lock);
 
-    run_chunks(body, arg, n, 0);
+    run_chunks(s, body, arg, n, 0);
 
-    pthread_mutex_lock(&pool.lock);
+    omi_lock(&pool.lock);
     pool.slots = 0; // late sleepers find nothing to join
     while (pool.active)
-        pthread_cond_wait(&pool.done, &pool.lock);
-    cut |= pool.cut;
-    pthread_mutex_unlock(&pool.lock);
+        pthread_cond_wait(&pool.done, &pool.lock.mutex);
+    s->cut |= pool.cut;
+    omi_unlock(&pool.lock);
     atomic_store(&pool.busy, 0);
 }

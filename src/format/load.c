@@ -41,7 +41,7 @@ static const char *looks_like(const uint8_t *p, size_t n) {
 }
 
 static bool cancel_is_set(const om_load_opts *o) {
-    return o->cancel && o->cancel->raised;
+    return o->cancel && om_cancel_raised(o->cancel);
 }
 
 static om_graph *load_buffer(om_buffer *file, const char *label, const om_load_opts *o) {

@@ -20,6 +20,7 @@ om_status omi_source_fail(const om_source *o, om_status s, uint64_t at, const ch
 }
 
 om_status omi_source_check(const om_source *o) {
-    if (o->cancel && o->cancel->raised) return omi_fail(OM_ERR_CANCELLED, "the load was cancelled");
+    if (o->cancel && om_cancel_raised(o->cancel))
+        return omi_fail(OM_ERR_CANCELLED, "the load was cancelled");
     return omi_check_cancel();
 }

@@ -294,7 +294,7 @@ om_tensor *om_batch_norm2d(om_tensor *x, om_tensor *w, om_tensor *b, om_tensor *
     if (stats) stats->refs++; // one for the record
     om_tensor *in[5] = {x, w, b, mean, var};
     om_call call     = {.op         = OM_OP_BATCH_NORM2D,
-                        .name       = omi_frames->function,
+                        .name       = omi_function(),
                         .raw        = &a,
                         .n_in       = 5,
                         .n_out      = 1,

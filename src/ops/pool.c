@@ -138,7 +138,7 @@ om_tensor *om_max_pool2d(om_tensor *x, int64_t kh, int64_t kw, const om_pool2d_o
                              .dilation  = {2, a.dilation},
                              .ceil_mode = a.ceil_mode};
     om_call call          = {.op         = OM_OP_MAX_POOL2D,
-                             .name       = omi_frames->function,
+                             .name       = omi_function(),
                              .raw        = &raw,
                              .n_in       = 1,
                              .n_out      = 1,

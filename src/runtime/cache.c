@@ -12,16 +12,6 @@
 
 #define IDLE_RUNS 4 /* kept per plan: as many threads run it without allocating */
 
-om_status omi_cache_init(om_cache *c, uint32_t bound) {
-    c->bound = bound;
-    if (pthread_mutex_init(&c->lock, NULL)) return omi_fail_nomem(sizeof c->lock);
-    if (pthread_cond_init(&c->changed, NULL)) {
-        pthread_mutex_destroy(&c->lock);
-        return omi_fail_nomem(sizeof c->changed);
-    }
-    return OM_OK;
-}
-
 static void free_entry(om_entry *e) {
     while (e->idle) {
         om_run *r = e->idle;
@@ -33,6 +23,29 @@ static void free_entry(om_entry *e) {
     omi_free(e, sizeof *e);
 }
 
+/* In a forked child nobody goes on building the plans that other threads had begun, and nobody
+ * waits. Plans that they were running stay pinned: whose a reference is cannot be told. */
+static void cache_in_child(void *arg) {
+    om_cache *c = arg;
+    for (om_entry **at = &c->entries, *e; (e = *at) != NULL;)
+        if (e->plan)
+            at = &e->next;
+        else {
+            *at = e->next;
+            c->n--;
+            free_entry(e);
+        }
+    c->running = 0;
+    pthread_cond_init(&c->changed, NULL);
+}
+
+om_status omi_cache_init(om_cache *c, uint32_t bound) {
+    c->bound = bound;
+    if (pthread_cond_init(&c->changed, NULL)) return omi_fail_nomem(sizeof c->changed);
+    omi_lock_init(&c->lock, OM_RANK_SESSION, cache_in_child, c);
+    return OM_OK;
+}
+
 void omi_cache_clear(om_cache *c) {
     while (c->entries) {
         om_entry *e = c->entries;
@@ -40,7 +53,7 @@ void omi_cache_clear(om_cache *c) {
         free_entry(e);
     }
     pthread_cond_destroy(&c->changed);
-    pthread_mutex_destroy(&c->lock);
+    omi_lock_destroy(&c->lock);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -117,7 +130,7 @@ static om_status wait_changed(om_cache *c) {
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_nsec += 50 * 1000 * 1000;
     if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&c->changed, &c->lock, &t);
+    pthread_cond_timedwait(&c->changed, &c->lock.mutex, &t);
     return omi_check_cancel();
 }
 
@@ -132,9 +145,9 @@ static om_plan *build_entry(om_cache *c, uint8_t *key, size_t bytes, om_program 
     c->entries   = e;
     c->n++;
     c->builds++;
-    pthread_mutex_unlock(&c->lock);
+    omi_unlock(&c->lock);
     om_plan *plan = omi_plan_new(p, feeds, workers, limit);
-    pthread_mutex_lock(&c->lock);
+    omi_lock(&c->lock);
     if (plan) {
         e->plan = plan;
         e->used = ++c->clock;
@@ -146,13 +159,13 @@ static om_plan *build_entry(om_cache *c, uint8_t *key, size_t bytes, om_program 
         gone    = e;
     }
     pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
+    omi_unlock(&c->lock);
     while (gone) {
         om_entry *next = gone->next;
         free_entry(gone);
         gone = next;
     }
-    pthread_mutex_lock(&c->lock);
+    omi_lock(&c->lock);
     return plan;
 }
 
@@ -163,7 +176,7 @@ om_plan *omi_cache_plan(om_cache *c, om_program *p, const om_feed *feeds, int wo
     uint8_t *key = make_key(p, feeds, &bytes);
     if (!key) return NULL;
     om_plan *plan = NULL;
-    pthread_mutex_lock(&c->lock);
+    omi_lock(&c->lock);
     for (;;) {
         om_entry *e = find(c, key, bytes);
         if (!e) {
@@ -178,7 +191,7 @@ om_plan *omi_cache_plan(om_cache *c, om_program *p, const om_feed *feeds, int wo
         }
         if (wait_changed(c) != OM_OK) break;
     }
-    pthread_mutex_unlock(&c->lock);
+    omi_unlock(&c->lock);
     omi_free(key, bytes);
     return plan;
 }
@@ -193,19 +206,19 @@ static om_entry *entry_of(om_cache *c, const om_plan *plan) {
 
 om_run *omi_cache_take_run(om_cache *c, om_plan *plan) {
     om_run *r = NULL;
-    pthread_mutex_lock(&c->lock);
+    omi_lock(&c->lock);
     om_entry *e = entry_of(c, plan);
     if (e && e->idle) {
         r       = e->idle;
         e->idle = r->next;
         e->n_idle--;
     }
-    pthread_mutex_unlock(&c->lock);
+    omi_unlock(&c->lock);
     return r ? r : omi_run_new(plan, false);
 }
 
 void omi_cache_give_run(om_cache *c, om_run *r) {
-    pthread_mutex_lock(&c->lock);
+    omi_lock(&c->lock);
     om_entry *e = entry_of(c, r->plan);
     if (e && e->n_idle < IDLE_RUNS) {
         r->next = e->idle;
@@ -213,6 +226,6 @@ void omi_cache_give_run(om_cache *c, om_run *r) {
         e->n_idle++;
         r = NULL;
     }
-    pthread_mutex_unlock(&c->lock);
+    omi_unlock(&c->lock);
     om_run_free(r);
 }

@@ -9,8 +9,7 @@
 #ifndef OM_RUNTIME_CACHE_H
 #define OM_RUNTIME_CACHE_H
 
-#include <pthread.h>
-
+#include "base/lock.h"
 #include "runtime/run.h"
 
 typedef struct om_entry {
@@ -24,10 +23,11 @@ typedef struct om_entry {
 } om_entry;
 
 typedef struct om_cache {
-    pthread_mutex_t lock;
+    om_lock lock;
     pthread_cond_t changed;
     om_entry *entries;
     uint32_t n, bound;
+    int running; /* calls of the session in progress */
     uint64_t clock;
     uint64_t builds, evictions; /* statistics, for tests */
 } om_cache;

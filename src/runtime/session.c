@@ -25,10 +25,10 @@ struct om_session {
     om_cache cache;
     int threads;
     int64_t memory_limit;
-    uint32_t running; /* om_session_run and relatives inside; under cache.lock */
 };
 
-/* ---- creation -------------------------------------------------------------------------------- */
+/* ---- creation
+ * -------------------------------------------------------------------------------- */
 
 static om_status read_opts(const om_session_opts *o, om_session_opts *to) {
     if (!OMI_OPTS(to, o, memory_limit)) return om_pending();
@@ -107,7 +107,8 @@ static int workers_of(const om_session *s) {
     return s->threads && s->threads < all ? s->threads : all;
 }
 
-/* Sizes are all declared: the plan can be made now, and what contradicts is known before any run.
+/* Sizes are all declared: the plan can be made now, and what contradicts is known before any
+ * run.
  */
 static om_status plan_fixed(om_session *s) {
     const om_graph *g = s->program->graph;
@@ -152,23 +153,23 @@ om_session *om_session_new(om_graph *g, const om_session_opts *opts) {
 }
 
 static void enter(om_session *s) {
-    pthread_mutex_lock(&s->cache.lock);
-    s->running++;
-    pthread_mutex_unlock(&s->cache.lock);
+    omi_lock(&s->cache.lock);
+    s->cache.running++;
+    omi_unlock(&s->cache.lock);
 }
 
 static void leave(om_session *s) {
-    pthread_mutex_lock(&s->cache.lock);
-    if (--s->running == 0) pthread_cond_broadcast(&s->cache.changed);
-    pthread_mutex_unlock(&s->cache.lock);
+    omi_lock(&s->cache.lock);
+    if (--s->cache.running == 0) pthread_cond_broadcast(&s->cache.changed);
+    omi_unlock(&s->cache.lock);
 }
 
 void om_session_free(om_session *s) {
     if (!s) return;
-    pthread_mutex_lock(&s->cache.lock);
-    while (s->running)
-        pthread_cond_wait(&s->cache.changed, &s->cache.lock);
-    pthread_mutex_unlock(&s->cache.lock);
+    omi_lock(&s->cache.lock);
+    while (s->cache.running)
+        pthread_cond_wait(&s->cache.changed, &s->cache.lock.mutex);
+    omi_unlock(&s->cache.lock);
     omi_cache_clear(&s->cache);
     omi_program_release(s->program);
     omi_free(s, sizeof *s);
@@ -193,12 +194,13 @@ om_status om_session_output(const om_session *s, int i, om_value_info *out) {
 }
 
 void omi_session_stats(om_session *s, om_cache_stats *out) {
-    pthread_mutex_lock(&s->cache.lock);
+    omi_lock(&s->cache.lock);
     *out = (om_cache_stats){s->cache.n, s->cache.builds, s->cache.evictions};
-    pthread_mutex_unlock(&s->cache.lock);
+    omi_unlock(&s->cache.lock);
 }
 
-/* ---- runs on tensors ------------------------------------------------------------------------- */
+/* ---- runs on tensors
+ * ------------------------------------------------------------------------- */
 
 /* What one om_session_run needs, in one block. */
 typedef struct call {
@@ -360,7 +362,8 @@ om_tensor *om_session_call(om_session *s, om_tensor *x) {
     return y;
 }
 
-/* ---- prepared runs, memory ------------------------------------------------------------------- */
+/* ---- prepared runs, memory
+ * ------------------------------------------------------------------- */
 
 static om_plan *plan_of_shapes(om_session *s, int n_in, const om_shape *shapes) {
     const om_graph *g = s->program->graph;

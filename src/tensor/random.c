@@ -15,28 +15,29 @@
 #include "base/thread.h"
 #include "tensor/tensor.h"
 
-static OM_TLS om_rng thread_rngs[4] = {{0, 0, 0}, {0, 1, 0}, {0, 2, 0}, {0, 3, 0}};
-
 om_rng om_rng_new(uint64_t seed, uint64_t stream) {
     return (om_rng){seed, stream, 0};
 }
 
 void om_seed(uint64_t seed) {
-    for (uint64_t i = 0; i < OM_COUNT(thread_rngs); i++)
-        thread_rngs[i] = om_rng_new(seed, i);
+    om_state *s = omi_state();
+    for (uint64_t i = 0; i < OM_COUNT(s->rngs); i++)
+        s->rngs[i] = om_rng_new(seed, i);
 }
 
 om_rng *om_thread_rng(int stream) {
     OMI_ENTER("om_thread_rng");
-    if (stream < 0 || (size_t)stream >= OM_COUNT(thread_rngs))
+    om_state *s = omi_state();
+    if (!omi_state_lasts(s)) return NULL;
+    if (stream < 0 || (size_t)stream >= OM_COUNT(s->rngs))
         OM_FAIL_NULL(OM_ERR_ARG, "stream %d; a thread has streams 0 to 3, om_rng_new makes others",
                      stream);
-    return &thread_rngs[stream];
+    return &s->rngs[stream];
 }
 
 /* The tensor to fill and the generator to fill it from. */
 static om_tensor *random_begin(om_rng **g, om_dtype t, int rank, const int64_t *dims) {
-    if (!*g) *g = &thread_rngs[OM_STREAM_USER];
+    if (!*g) *g = &omi_state()->rngs[OM_STREAM_USER];
     return omi_new(t, rank, dims);
 }
 

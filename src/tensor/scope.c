@@ -6,26 +6,12 @@
  */
 #include "tensor/scope.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #define ROOT_WARN 4096
 
-typedef struct mark {
-    uint32_t height, serial;
-} mark;
-typedef struct stack {
-    om_tensor **v;
-    size_t n, cap;
-    mark *marks;
-    size_t n_marks, cap_marks;
-    uint32_t next_serial;
-    bool hooked, warned;
-} stack;
-
-static OM_TLS stack scopes;
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+typedef omi_scope_mark mark;
+typedef omi_scope_stack stack;
 
 static void release_above(stack *s, size_t height) {
     while (s->n > height)
@@ -33,7 +19,7 @@ static void release_above(stack *s, size_t height) {
 }
 
 void om_scope_drain(void) {
-    stack *s = &scopes;
+    stack *s = &omi_state()->scopes;
     if (omi_pending_status != OM_OK && s->n)
         omi_log(OM_LOG_WARN, "a root scope was drained while the error %s was pending",
                 om_status_name(omi_pending_status));
@@ -47,21 +33,8 @@ void om_scope_drain(void) {
     s->cap = s->cap_marks = 0;
 }
 
-static void drain_at_exit(void *unused) {
-    (void)unused;
-    scopes.hooked = false;
-    om_scope_drain();
-}
-static void make_exit_key(void) {
-    pthread_key_create(&exit_key, drain_at_exit);
-}
-
 static bool grow(stack *s) {
-    if (!s->hooked) {
-        pthread_once(&exit_once, make_exit_key);
-        pthread_setspecific(exit_key, s);
-        s->hooked = true;
-    }
+    if (!omi_state_at_exit(om_scope_drain)) return false;
     size_t cap    = s->cap ? s->cap * 2 : 64;
     om_tensor **v = omi_realloc(s->v, s->cap * sizeof *v, cap * sizeof *v);
     if (!v) return false;
@@ -71,7 +44,7 @@ static bool grow(stack *s) {
 }
 
 om_tensor *omi_file_owned(om_tensor *t) {
-    stack *s = &scopes;
+    stack *s = &omi_state()->scopes;
     if (!t) return NULL;
     if (OM_UNLIKELY(s->n == s->cap) && !grow(s)) {
         om_release(t);
@@ -91,11 +64,12 @@ om_tensor *omi_file(om_tensor *t) {
 }
 
 om_scope om_scope_begin(void) {
-    stack *s        = &scopes;
+    stack *s        = &omi_state()->scopes;
     uint32_t serial = ++s->next_serial;
     if (s->n_marks == s->cap_marks) {
         size_t cap = s->cap_marks ? s->cap_marks * 2 : 16;
-        mark *m    = omi_realloc(s->marks, s->cap_marks * sizeof *m, cap * sizeof *m);
+        bool ends  = omi_state_at_exit(om_scope_drain);
+        mark *m    = ends ? omi_realloc(s->marks, s->cap_marks * sizeof *m, cap * sizeof *m) : NULL;
         // Without memory there is no mark: what follows is filed in the scope around it.
         if (!m) return (om_scope){UINT32_MAX, serial};
         s->marks     = m;
@@ -110,7 +84,7 @@ static bool valid(const stack *s, om_scope c) {
 }
 
 static void end_scope(om_scope c, om_tensor *keep) {
-    stack *s = &scopes;
+    stack *s = &omi_state()->scopes;
     if (!valid(s, c)) return;
     size_t height = s->marks[c.mark].height;
     s->n_marks    = c.mark;
@@ -137,7 +111,7 @@ om_tensor *om_scope_return(om_scope c, om_tensor *t) {
 
 om_tensor *om_take(om_tensor *t) {
     if (!t) return NULL;
-    stack *s = &scopes;
+    stack *s = &omi_state()->scopes;
     for (size_t i = s->n; i-- > 0;)
         if (s->v[i] == t) { // order above does not matter: marks are heights
             memmove(&s->v[i], &s->v[i + 1], (s->n - i - 1) * sizeof *s->v);

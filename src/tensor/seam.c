@@ -3,8 +3,20 @@
  */
 #include "tensor/seam.h"
 
-OM_TLS const om_seam *omi_seam;
+#include "base/lock.h"
+
 _Atomic uint32_t omi_live[64];
+
+static void live_in_child(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 64; i++)
+        if (!omi_seam || omi_seam->serial != atomic_load(&omi_live[i]))
+            atomic_store(&omi_live[i], 0);
+}
+static om_lock live_lock = OM_LOCK(OM_RANK_TRACE, live_in_child, NULL); // only for its function
+void omi_live_forks(void) {
+    if (!atomic_load(&live_lock.listed)) omi_lock_list(&live_lock);
+}
 bool (*omi_needs_grad_hook)(const om_tensor *t);
 
 om_status omi_check_thread(const om_tensor *t) {

@@ -45,7 +45,10 @@ typedef struct om_seam {
     om_status (*shape_read)(void *self, const om_tensor *t, int axis); /* NULL in 1.0 */
 } om_seam;
 
-extern OM_TLS const om_seam *omi_seam;
+/* The hooks of this thread, NULL without a trace. */
+#define omi_seam (omi_state()->seam)
+/* A forked child forgets the traces of threads that it does not have; asked for by each trace. */
+void omi_live_forks(void);
 extern _Atomic uint32_t omi_live[64]; /* live trace serials, slot = serial & 63 */
 
 /* Set by autograd: t needs gradients and recording is on, so it may not change in place (CD-3). */

@@ -22,14 +22,14 @@
 
 #define ID_BATCH 1024
 static _Atomic uint64_t id_counter = 1;
-static OM_TLS uint64_t id_next, id_end;
 
 uint64_t omi_next_id(void) {
-    if (OM_UNLIKELY(id_next == id_end)) {
-        id_next = atomic_fetch_add_explicit(&id_counter, ID_BATCH, memory_order_relaxed);
-        id_end  = id_next + ID_BATCH;
+    om_state *s = omi_state();
+    if (OM_UNLIKELY(s->id_next == s->id_end)) {
+        s->id_next = atomic_fetch_add_explicit(&id_counter, ID_BATCH, memory_order_relaxed);
+        s->id_end  = s->id_next + ID_BATCH;
     }
-    return id_next++;
+    return s->id_next++;
 }
 
 static _Atomic int64_t live_tensors;
@@ -97,7 +97,7 @@ static om_tensor *tensor_new(om_storage *s, om_dtype t, int rank, const int64_t 
         omi_strides(rank, shape, x->strides);
     x->grad   = NULL;
     x->name   = NULL;
-    x->origin = omi_frames ? omi_frames->function : NULL;
+    x->origin = omi_function();
     atomic_fetch_add_explicit(&live_tensors, 1, memory_order_relaxed);
     return x;
 }

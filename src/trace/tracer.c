@@ -6,7 +6,6 @@
  * serial it carries is live, so ending a trace clears one slot and turns every handle into an
  * ordinary tensor (CD-10). Every refusal leaves the tracer as it was, ready to abort.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -157,10 +156,6 @@ static om_status hook_opaque(void *self, const char *what, const om_site *site) 
 /* ---- begin and end ----------------------------------------------------------------------------
  */
 
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static pthread_key_t thread_key;
-static bool has_key;
-
 /* Takes a serial whose slot of omi_live is free. 0 and raised when 64 traces are live. */
 static uint32_t go_live(void) {
     for (int tries = 0; tries < 4 * 64; tries++) {
@@ -202,21 +197,18 @@ static void leave_thread(om_tracer *tr) {
     omi_module_reset(tr->module_depth);
     atomic_store_explicit(&tracers[tr->serial & 63], NULL, memory_order_release);
     atomic_store_explicit(&omi_live[tr->serial & 63], 0, memory_order_release);
-    pthread_setspecific(thread_key, NULL);
 }
 
 /* A thread that ends inside a trace takes it along, or its slot would never come back. */
-static void thread_ended(void *p) {
-    om_tracer *tr = p;
-    if (omi_seam == &tr->seam) leave_thread(tr);
+static void trace_thread_ends(void) {
+    om_tracer *tr = omi_seam ? omi_seam->self : NULL;
+    if (!tr) return;
+    leave_thread(tr);
     tracer_free(tr);
 }
-static void make_key(void) {
-    has_key = pthread_key_create(&thread_key, thread_ended) == 0;
-}
-static bool watch_thread(om_tracer *tr) {
-    pthread_once(&key_once, make_key);
-    if (has_key && pthread_setspecific(thread_key, tr) == 0) return true;
+static bool watch_thread(void) {
+    omi_live_forks();
+    if (omi_state_at_exit(trace_thread_ends)) return true;
     omi_fail(OM_ERR_NOMEM, "no memory to watch the thread that begins a trace");
     return false;
 }
@@ -247,10 +239,10 @@ om_tracer *om_trace_begin(const om_trace_opts *opts) {
         has_name ? omi_arena_strndup(&tr->arena, opts->name, strlen(opts->name)) : "onemodel";
     tr->grad_off     = omi_grad_off;
     tr->module_depth = omi_module_depth();
-    if (!tr->kept || !tr->name || !watch_thread(tr)) return tracer_free(tr), NULL;
+    if (!tr->kept || !tr->name || !watch_thread()) return tracer_free(tr), NULL;
     tr->atoms  = &tr->kept->atoms;
     tr->serial = go_live();
-    if (!tr->serial) return pthread_setspecific(thread_key, NULL), tracer_free(tr), NULL;
+    if (!tr->serial) return tracer_free(tr), NULL;
     atomic_store_explicit(&tracers[tr->serial & 63], tr, memory_order_release);
     tr->first_id = omi_next_id();
     tr->seam     = (om_seam){.self    = tr,
