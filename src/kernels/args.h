@@ -136,4 +136,21 @@ typedef struct om_pool_args {
     int64_t at; /* pool_at: number of x[0] in its plane */
 } om_pool_args;
 
+/* ---- optim/: AR-11.3 ------------------------------------------------------------------------- */
+
+/* Coefficients are rounded to float32 from float64 once. v: the momentum, NULL without. */
+typedef struct om_sgd_args {
+    float *w, *v;
+    const float *g;
+    bool first, nesterov, momentum, decay; /* first: v has no value yet */
+    float wd, mu, one_minus_tau, lr;
+} om_sgd_args;
+
+typedef struct om_adam_args {
+    float *w, *m, *v;
+    const float *g;
+    bool l2, shrink; /* decay into the gradient (Adam), or of the weight (AdamW) */
+    float wd, keep, b1, one_minus_b1, b2, one_minus_b2, rate, root, eps; /* keep: 1 - lr * wd */
+} om_adam_args;
+
 #endif

@@ -11,6 +11,7 @@
 #include "base/fpenv.h"
 #include "base/thread.h"
 #include "compute/reduce.h"
+#include "compute/update.h"
 #include "optim/optim.h"
 
 static om_tensor *gradient(const om_param *p) {
@@ -73,7 +74,7 @@ om_status om_clip_norm(om_optim *o, double max, double *norm) {
     if (!isfinite(n))
         return omi_fail(OM_ERR_VALUE,
                         "the norm of the gradients is %g; om_nan_check finds where it began", n);
-    return n > max ? change_all(o, omi_grad_scale, (float)scale) : OM_OK;
+    return n > max ? change_all(o, omi_scale_f32, (float)scale) : OM_OK;
 }
 
 om_status om_clip_value(om_optim *o, double max) {
@@ -81,5 +82,5 @@ om_status om_clip_value(om_optim *o, double max) {
     if (omi_failed()) return om_pending();
     if (!o || !(max > 0.0))
         return omi_fail(OM_ERR_ARG, "%s", o ? "max must be above 0" : "the optimizer is NULL");
-    return change_all(o, omi_grad_limit, (float)max);
+    return change_all(o, omi_limit_f32, (float)max);
 }

@@ -69,8 +69,5 @@ double omi_cospi(double x);
  * step count and powers. */
 void omi_update(const om_optim *o, om_param *p, float *w, const float *g, int64_t n, double lr,
                 double wd);
-/* g *= s; min(max(g, -s), s) keeping NaN. */
-void omi_grad_scale(float *y, const float *g, int64_t n, float s);
-void omi_grad_limit(float *y, const float *g, int64_t n, float s);
 
 #endif
