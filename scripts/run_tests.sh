@@ -23,7 +23,7 @@ om_bootstrap test
 build=${OM_BUILD_DIR:-build/test}
 om_say "building ..."
 # shellcheck disable=SC2086
-om_build "$build" "" -DCMAKE_BUILD_TYPE=Release -DOM_TESTS=ON ${OM_CMAKE:-}
+om_build "$build" "" -DCMAKE_BUILD_TYPE=Release -DOM_TESTS=ON ${CI:+-DOM_WERROR=ON} ${OM_CMAKE:-}
 
 # The oracle's venv, made once per content of the requirements file.
 venv=build/venv
@@ -54,6 +54,10 @@ for g in $wanted; do
     needs=$(awk -v g="$g" '$1 == g {print $2}' tests/groups.txt)
     if ! have "$needs"; then
         om_say "skipped: $g (needs $needs: see tests/requirements*.txt)"
+        if [ -s build/venv.log ] && ! venv_ready; then
+            om_say "    the venv could not be made: $(tail -n 1 build/venv.log)"
+            om_say "    the whole log: build/venv.log"
+        fi
         echo "$g skipped" >>"$build/summary.txt"
         total_skipped=$((total_skipped + 1))
         continue
