@@ -89,15 +89,14 @@ static cnn train(const options *o, split s, const char *what, float *loss, int *
     double start = seconds();
     for (int e = 0, t = 0; e < o->epochs && !om_pending(); e++) {
         double sum = 0;
-        for (om_scope step = om_scope_begin(); om_loader_next(l, batch);
-             step          = om_scope_begin(), t++) {
+        OM_BATCHES(l, batch) {
             om_tensor *z = om_cross_entropy(cnn_forward(&n, batch[0]), batch[1]);
             om_zero_grad(opt);
             om_backward(z);
             om_step(opt);
             sum += (double)om_item_f32(z);
             if (loss) loss[t] = om_item_f32(z);
-            if (om_scope_end(step)) break;
+            t++;
         }
         if (steps) *steps = (int)om_optim_steps(opt);
         progress(what, e + 1, o->epochs, sum / (double)om_loader_n_batches(l), seconds() - start);

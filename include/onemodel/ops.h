@@ -163,7 +163,9 @@ OM_API om_tensor *om_avg_pool2d(om_tensor *x, int64_t kh, int64_t kw, const om_p
 OM_API om_tensor *om_adaptive_avg_pool2d(om_tensor *x, int64_t oh, int64_t ow);
 
 /* ---- embedding, losses, dropout ------------------------------------------------------------ */
-/* w [rows, dim], idx int64 or int32; padding_idx < 0: none (its row gets no gradient). */
+/* w [rows, dim], idx int64 or int32. Indices from -rows to rows - 1, negative ones from the end as
+ * NumPy counts them (so -1 is the last row, no padding); others: OM_ERR_VALUE. padding_idx: the row
+ * that gets no gradient, however it is named; < 0: none. */
 OM_API om_tensor *om_embedding(om_tensor *w, om_tensor *idx, int64_t padding_idx);
 OM_API om_tensor *om_mse_loss(om_tensor *a, om_tensor *target); /* mean of squares */
 typedef struct om_nll_opts {

@@ -119,6 +119,30 @@ OM_API void om_loader_free(om_loader *l);
 /* The next batch: out[0 .. n-1], @scoped. False at the end of an epoch, and on failure (om_pending
  * tells which); the call after the end begins the next epoch. */
 OM_API bool om_loader_next(om_loader *l, om_tensor **out);
+#ifndef __cplusplus
+/* One epoch, each batch in a scope of its own, which `break` and `continue` end too:
+ *     om_tensor *batch[2];
+ *     OM_BATCHES(loader, batch) {
+ *         om_backward(om_cross_entropy(model(batch[0]), batch[1]));
+ *         om_step(optim);
+ *     }
+ * Ends early when an error is pending: ask om_pending() behind it. */
+#    define OM_BATCHES(loader, out)                                                                \
+        for (om_batches out##_each = {(loader), (out), {0, 0}, 0, 0};                              \
+             om_batches_next(&out##_each);)                                                        \
+            for (out##_each.body = 1; out##_each.body; out##_each.body = 0)
+#endif
+/* What OM_BATCHES walks with; zero it but for the loader and where batches go. */
+typedef struct om_batches {
+    om_loader *loader;
+    om_tensor **out;
+    om_scope scope;
+    int32_t open; /* a scope has been begun                        */
+    int32_t body; /* not zero when the last body was left by break */
+} om_batches;
+/* Ends the scope of the last batch and begins the next with its batch. False at the end of an
+ * epoch, after a break, and on failure; then no scope is open. */
+OM_API bool om_batches_next(om_batches *b);
 /* Ends the epoch that is under way. */
 OM_API void om_loader_rewind(om_loader *l);
 OM_API int64_t om_loader_epoch(const om_loader *l);     /* epochs ended       */

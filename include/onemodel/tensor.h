@@ -39,14 +39,16 @@ OM_API om_tensor *om_scope_return(om_scope s, om_tensor *t);
 /* Empties the root scope of this thread (every scope of it). */
 OM_API void om_scope_drain(void);
 #ifndef __cplusplus
-/* OM_SCOPE { ... }: a block with a scope of its own. `break` leaves it and ends it. */
+/* OM_SCOPE { ... }: a block with a scope of its own. `break` leaves it and ends it; `return` and
+ * `goto` leave the scope to the one around it. */
 #    define OM_SCOPE                                                                               \
         for (                                                                                      \
             struct {                                                                               \
                 om_scope s;                                                                        \
-                int on;                                                                            \
-            } om_scope_                = {om_scope_begin(), 1};                                    \
-            om_scope_.on; om_scope_.on = 0, (void)om_scope_end(om_scope_.s))
+                int on, in;                                                                        \
+            } om_scope_                = {om_scope_begin(), 1, 0};                                 \
+            om_scope_.on; om_scope_.on = 0, (void)om_scope_end(om_scope_.s))                       \
+            for (om_scope_.in = 1; om_scope_.in; om_scope_.in = 0) /* what a break leaves */
 #endif
 
 /* Adds a reference that a scope does not own. Returns t. NULL is fine. */
@@ -65,7 +67,7 @@ OM_API int64_t om_live_tensors(void);
 /* A copy of row-major elements. */
 OM_API om_tensor *om_from(const void *data, om_dtype t, int rank, const int64_t *dims);
 /* The caller's own elements without copy; free_fn(ctx, data) (may be NULL) when the last user is
- * gone. free_fn is not called when this fails. */
+ * gone. free_fn is not called when this fails. Bools must be 0 or 1 (OM_ERR_VALUE). */
 OM_API om_tensor *om_from_buffer(void *data, om_dtype t, int rank, const int64_t *dims,
                                  void (*free_fn)(void *ctx, void *data), void *ctx);
 OM_API om_tensor *om_empty(om_dtype t, int rank, const int64_t *dims); /* zeroed */
@@ -123,7 +125,9 @@ OM_API double om_item_f64(const om_tensor *t);  /* any type, converted */
 OM_API int64_t om_item_i64(const om_tensor *t); /* integer types and bool */
 /* Copies all elements, row-major, to dst of om_numel elements. */
 OM_API om_status om_copy_out(const om_tensor *t, void *dst, size_t bytes);
-/* t[index...] as double, and the write. index has om_rank entries, negative counts from the end. */
+/* t[index...] as double, and the write. index has om_rank entries, negative counts from the end.
+ * int64 beyond 2^53 is OM_ERR_VALUE in both, as in om_full and om_fill_: a double does not hold
+ * every integer there. */
 OM_API double om_get(const om_tensor *t, const int64_t *index);
 OM_API om_status om_set(om_tensor *t, const int64_t *index, double v);
 /* In place, only on tensors that do not need gradients (OM_ERR_STATE). */

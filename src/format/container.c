@@ -186,6 +186,11 @@ static om_status open_section(om_container *c, const om_source *o, const char *k
     for (int k = 0; k < i; k++)
         if (memcmp(c->sections[k].tag, s->tag, 4) == 0)
             return omi_source_fail(o, OM_ERR_MALFORMED, where, "section %s is there twice", s->tag);
+    if (memcmp(s->tag, "STAT", 4) == 0 && !tag_known(known, s->tag))
+        return omi_source_fail(
+            o, OM_ERR_MALFORMED, where,
+            "the file holds weights or a checkpoint and no graph; om_nn_load and om_checkpoint_load "
+            "read it");
     if ((s->flags & OM_SECTION_CRITICAL) && !tag_known(known, s->tag))
         return omi_source_fail(o, OM_ERR_UNSUPPORTED, where,
                                "section %s is required to understand the file and not known here",

@@ -45,10 +45,7 @@ static bool bad(om_unpacker *u, const void *at, const char *what) {
 
 static const om_section *section(om_unpacker *u, const char *tag) {
     const om_section *s = omi_container_find(&u->c, tag);
-    if (!s)
-        omi_source_fail(u->o, OM_ERR_MALFORMED, 0, "the file has no section %s%s", tag,
-                        omi_container_find(&u->c, "OPTM") ? "; it is a checkpoint, not a model"
-                                                          : "");
+    if (!s) omi_source_fail(u->o, OM_ERR_MALFORMED, 0, "the file has no section %s", tag);
     return s;
 }
 

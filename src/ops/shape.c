@@ -99,7 +99,13 @@ static bool bad_target(om_tensor *x, int rank, const int64_t *dims, const char *
 static bool resolve_target(om_tensor *x, int rank, const int64_t *dims, int64_t *shape) {
     int64_t numel = omi_numel(x), known = 1;
     int open = -1;
-    if (rank < 0 || rank > OM_MAX_RANK || (rank > 0 && !dims)) {
+    if (rank > 0 && !dims) {
+        omi_fail(OM_ERR_ARG,
+                 "the sizes to reshape %s to are NULL; OM_DIMS(...) gives rank and sizes",
+                 OMI_T(x));
+        return false;
+    }
+    if (rank < 0 || rank > OM_MAX_RANK) {
         omi_fail(OM_ERR_SHAPE, "%s to rank %d: the rank must be 0 to %d", OMI_T(x), rank,
                  OM_MAX_RANK);
         return false;

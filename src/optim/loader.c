@@ -165,6 +165,20 @@ bool om_loader_next(om_loader *l, om_tensor **out) {
     return true;
 }
 
+bool om_batches_next(om_batches *b) {
+    if (!b) return false;
+    bool over = b->open && (om_scope_end(b->scope) != OM_OK || b->body);
+    b->open   = 0;
+    if (over || om_pending() != OM_OK) return false;
+    b->scope = om_scope_begin();
+    if (om_loader_next(b->loader, b->out)) {
+        b->open = 1;
+        return true;
+    }
+    (void)om_scope_end(b->scope);
+    return false;
+}
+
 void om_loader_rewind(om_loader *l) {
     if (!l || !l->running) return;
     l->running  = false;

@@ -87,7 +87,12 @@ double om_item_f64(const om_tensor *t) {
 float om_item_f32(const om_tensor *t) {
     OMI_ENTER("om_item_f32");
     const void *p = one_element(t);
-    return p ? (float)omi_element_to_double(p, (om_dtype)t->dtype) : NAN;
+    int64_t i64;
+    if (!p) return NAN;
+    if (t->dtype != OM_I64)
+        return (float)omi_element_to_double(p, (om_dtype)t->dtype); // exact, then rounded once
+    memcpy(&i64, p, sizeof i64);
+    return (float)i64;
 }
 
 int64_t om_item_i64(const om_tensor *t) {
@@ -115,7 +120,10 @@ om_status om_copy_out(const om_tensor *t, void *dst, size_t bytes) {
     OM_TRY(omi_check_arg(t, "the tensor"));
     OM_TRY(omi_seam_read(t, OM_READ_COPY_OUT));
     size_t want = (size_t)omi_numel(t) * om_dtype_size((om_dtype)t->dtype);
-    if (bytes < want || (!dst && want))
+    if (!dst && want)
+        return omi_fail(OM_ERR_ARG, "the buffer is NULL; %s needs one of %zu bytes", OMI_T(t),
+                        want);
+    if (bytes < want)
         return omi_fail(OM_ERR_ARG, "%s needs %zu bytes, the buffer has %zu", OMI_T(t), want,
                         bytes);
     om_view from = omi_view(t), to = from;
@@ -146,9 +154,18 @@ double om_get(const om_tensor *t, const int64_t *index) {
     if (!t || omi_check_arg(t, "the tensor") != OM_OK || omi_seam_read(t, OM_READ_ITEM) != OM_OK ||
         locate(t, index, &at) != OM_OK)
         return NAN;
-    size_t size = om_dtype_size((om_dtype)t->dtype);
-    return omi_element_to_double((char *)t->storage->buf->data + (size_t)at * size,
-                                 (om_dtype)t->dtype);
+    size_t size   = om_dtype_size((om_dtype)t->dtype);
+    const char *p = (char *)t->storage->buf->data + (size_t)at * size;
+    int64_t i64   = 0;
+    if (t->dtype == OM_I64) memcpy(&i64, p, sizeof i64);
+    if (i64 > OMI_EXACT_INT || i64 < -OMI_EXACT_INT) {
+        omi_fail(
+            OM_ERR_VALUE,
+            "%s holds %lld there, which a double may not hold; read it with om_item_i64 of om_select",
+            OMI_T(t), (long long)i64);
+        return NAN;
+    }
+    return omi_element_to_double(p, (om_dtype)t->dtype);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -188,6 +205,7 @@ om_status om_set(om_tensor *t, const int64_t *index, double v) {
     int64_t at;
     OM_TRY(check_in_place(t, OM_WRITE_SET));
     OM_TRY(locate(t, index, &at));
+    OM_TRY(omi_check_number(v, (om_dtype)t->dtype));
     if (!omi_ptr_mut(t, "om_set")) return omi_pending_status;
     size_t size = om_dtype_size((om_dtype)t->dtype);
     omi_element_from_double(v, (om_dtype)t->dtype,
@@ -198,6 +216,7 @@ om_status om_set(om_tensor *t, const int64_t *index, double v) {
 om_status om_fill_(om_tensor *t, double v) {
     OMI_ENTER("om_fill_");
     OM_TRY(check_in_place(t, OM_WRITE_FILL));
+    OM_TRY(omi_check_number(v, (om_dtype)t->dtype));
     if (!omi_ptr_mut(t, "om_fill_")) return omi_pending_status;
     uint8_t element[8];
     omi_element_from_double(v, (om_dtype)t->dtype, element);

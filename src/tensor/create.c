@@ -37,6 +37,13 @@ om_tensor *om_from_buffer(void *data, om_dtype t, int rank, const int64_t *dims,
     if (!data && n) OM_FAIL_NULL(OM_ERR_ARG, "data is NULL");
     if ((uintptr_t)data % om_dtype_size(t))
         OM_FAIL_NULL(OM_ERR_ARG, "data is not aligned to %zu bytes", om_dtype_size(t));
+    for (int64_t i = 0; t == OM_BOOL && i < n;
+         i++) // kernels rely on 0 and 1, and the bytes are the caller's
+        if (((const uint8_t *)data)[i] > 1)
+            OM_FAIL_NULL(
+                OM_ERR_VALUE,
+                "byte %lld is %d; a bool is 0 or 1 (om_from makes a copy and takes any byte)",
+                (long long)i, ((const uint8_t *)data)[i]);
     // free_fn must not run when this fails, so it is set once nothing can fail any more.
     om_buffer *b = omi_buffer_wrap(data, (size_t)n * om_dtype_size(t), OM_BUF_USER, NULL, NULL);
     if (!b) return NULL;
@@ -49,9 +56,18 @@ om_tensor *om_from_buffer(void *data, om_dtype t, int rank, const int64_t *dims,
     return y;
 }
 
+om_status omi_check_number(double v, om_dtype t) {
+    if (t != OM_I64 || !(v > (double)OMI_EXACT_INT || v < -(double)OMI_EXACT_INT)) return OM_OK;
+    return omi_fail(
+        OM_ERR_VALUE,
+        "%.17g is beyond 2^53, where a double no longer holds every integer; give int64 elements with om_from "
+        "or om_scalar_i64",
+        v);
+}
+
 /* value converted by the rules of a cast from float64 (AR-9.2). */
 static om_tensor *filled(double value, om_dtype t, int rank, const int64_t *dims) {
-    if (omi_failed() || !known(t)) return NULL;
+    if (omi_failed() || !known(t) || omi_check_number(value, t) != OM_OK) return NULL;
     om_tensor *y = omi_new(t, rank, dims);
     if (!y) return NULL;
     om_view v = omi_view(y);

@@ -291,7 +291,9 @@ const char *omi_tensor_text(const om_tensor *t, omi_text *buf) {
 
 om_status omi_check_arg(const om_tensor *t, const char *what) {
     if (omi_failed()) return omi_pending_status;
-    if (OM_UNLIKELY(!t)) return omi_fail(OM_ERR_ARG, "%s is NULL", what);
+    if (OM_UNLIKELY(!t))
+        return omi_fail(OM_ERR_ARG,
+                        "%s is NULL; a call before this one failed, or nothing was given", what);
     if (OM_UNLIKELY(t->layout != OM_STRIDED)) {
         if (omi_seam) // TR-2: while a trace records, a blocked tensor is what it cannot hold
             return omi_fail_trace(OM_TRACE_UNSUPPORTED_OPERATION,

@@ -114,6 +114,11 @@ typedef struct omi_text {
 const char *omi_tensor_text(const om_tensor *t, omi_text *buf);
 #define OMI_T(t) omi_tensor_text((t), &(omi_text){{0}})
 
+/* Doubles hold every integer up to here. */
+#define OMI_EXACT_INT ((int64_t)1 << 53)
+/* v as a number for elements of type t: refused where a double is not exact (int64 beyond 2^53). */
+om_status omi_check_number(double v, om_dtype t);
+
 /* First line of every operator on each tensor argument: NULL or blocked is an error. */
 om_status omi_check_arg(const om_tensor *t, const char *what);
 
