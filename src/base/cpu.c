@@ -21,17 +21,18 @@ om_isa omi_isa_best(void) {
     return OM_ISA_SCALAR;
 }
 
-om_isa omi_isa(void) {
+/* What the first kernel would run with now. */
+om_isa om_get_isa(void) {
     int isa = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (isa >= 0) return (om_isa)isa;
     isa = (int)omi_isa_best();
-    if (isa > atomic_load(&cap)) isa = atomic_load(&cap);
-    atomic_store(&chosen, isa);
-    return (om_isa)isa;
+    return (om_isa)omi_min64(isa, atomic_load(&cap));
 }
 
-om_isa om_get_isa(void) {
-    return omi_isa();
+om_isa omi_isa(void) {
+    om_isa isa = om_get_isa();
+    atomic_store_explicit(&chosen, (int)isa, memory_order_relaxed);
+    return isa;
 }
 
 const char *om_isa_name(om_isa isa) {

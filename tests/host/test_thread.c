@@ -18,6 +18,16 @@
 #include "base/thread.h"
 #include "onemodel/ops.h"
 
+/* Before any kernel ran: the first case. */
+static void looking_at_the_isa_fixes_nothing(void **state) {
+    (void)state;
+    om_isa best = om_get_isa();
+    assert_int_equal(om_set_isa(OM_ISA_SCALAR), OM_OK);
+    assert_int_equal(om_get_isa(), OM_ISA_SCALAR);
+    assert_int_equal(om_set_isa(best), OM_OK);
+    assert_int_equal(om_get_isa(), best);
+}
+
 static void nothing(void *arg, int64_t i, int worker) {
     (void)arg;
     (void)i;
@@ -158,6 +168,7 @@ static void cancel_is_raised_by_another_thread(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        OM_TEST(looking_at_the_isa_fixes_nothing),
         OM_TEST(workers_take_no_signal),
         OM_TEST(shutdown_joins_the_workers),
         OM_TEST(threads_follow_the_affinity),
