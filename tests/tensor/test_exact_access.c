@@ -129,6 +129,30 @@ static void a_checkpoint_is_no_graph(void **state) {
     remove(path);
 }
 
+static void a_copy_from_its_own_transpose(void **state) {
+    (void)state;
+    om_tensor *t = om_from((float[]){1, 2, 3, 4, 5, 6, 7, 8, 9}, OM_F32, OM_DIMS(3, 3));
+    assert_int_equal(om_copy_(t, om_transpose(t, 0, 1)), OM_OK);
+    const float want[] = {1, 4, 7, 2, 5, 8, 3, 6, 9};
+    assert_memory_equal(om_data(t), want, sizeof want);
+    check_ok();
+}
+
+static void a_list_with_only_an_extra_tensor_is_refused(void **state) {
+    (void)state;
+    om_module *m           = om_nn_linear(2, 2, NULL);
+    om_named_tensor list[] = {{"weight", om_full(5, OM_F32, OM_DIMS(2, 2))},
+                              {"bias", om_full(6, OM_F32, OM_DIMS(2))},
+                              {"extra", om_full(7, OM_F32, OM_DIMS(1))}};
+    assert_int_equal(om_nn_load_list(m, 3, list, NULL), OM_ERR_ARG);
+    check_error(OM_ERR_ARG, "extra", "om_nn_load_list");
+    assert_false(om_get(om_nn_get(m, "bias"), (int64_t[]){0}) == 6); // nothing was changed
+    assert_int_equal(om_nn_load_list(m, 2, list, NULL), OM_OK);
+    assert_true(om_get(om_nn_get(m, "bias"), (int64_t[]){0}) == 6);
+    om_nn_free(m);
+    check_ok();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(an_int64_is_read_exactly_or_refused),
@@ -138,6 +162,8 @@ int main(void) {
         OM_TEST(an_index_of_minus_1_is_the_last_row),
         OM_TEST(messages_say_what_was_given),
         OM_TEST(a_checkpoint_is_no_graph),
+        OM_TEST(a_copy_from_its_own_transpose),
+        OM_TEST(a_list_with_only_an_extra_tensor_is_refused),
     };
     return cmocka_run_group_tests_name("exact_access", tests, NULL, NULL);
 }
