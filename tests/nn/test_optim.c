@@ -29,10 +29,10 @@ static setup make(const float *start) {
 
 /* What backward would leave. */
 static void give_gradient(om_tensor *leaf, const float *g) {
-    om_scope s = om_scope_begin();
-    if (!leaf->grad) leaf->grad = omi_calloc(sizeof *leaf->grad);
-    assert_null(leaf->grad->grad);
-    leaf->grad->grad = om_retain(om_from(g, OM_F32, leaf->rank, leaf->shape));
+    om_scope s         = om_scope_begin();
+    om_grad_slot *slot = omi_grad_slot_of(leaf);
+    assert_null(slot->grad);
+    slot->grad = om_retain(om_from(g, OM_F32, leaf->rank, leaf->shape));
     om_scope_end(s);
     expect_ok();
 }
@@ -231,8 +231,7 @@ static void clips_shared_gradients(void **state) {
         a = om_nn_parameter(m, "a", om_zeros(OM_F32, OM_DIMS(4)));
         b = om_nn_parameter(m, "b", om_zeros(OM_F32, OM_DIMS(4)));
         give_gradient(a, one);
-        b->grad       = omi_calloc(sizeof *b->grad);
-        b->grad->grad = om_retain(om_grad_of(a));
+        omi_grad_slot_of(b)->grad = om_retain(om_grad_of(a));
     }
     om_optim *o = om_sgd(m, 1.0, NULL);
     double norm;
@@ -248,6 +247,60 @@ static void clips_shared_gradients(void **state) {
     assert_int_equal(om_clip_norm(o, 1.0, &norm), OM_ERR_VALUE);
     expect_error(OM_ERR_VALUE, "norm");
     assert_true(om_get(om_grad_of(a), (const int64_t[]){0}) == 3.0);
+    om_optim_free(o);
+    om_nn_free(m);
+}
+
+/* A view of a gradient shares its storage only: what its holder sees is not scaled under him. */
+static void clips_beside_a_view_of_the_gradient(void **state) {
+    (void)state;
+    const float g[4] = {3, 3, 3, 3};
+    om_module *m     = om_nn_module();
+    om_tensor *a, *view;
+    OM_SCOPE {
+        a = om_nn_parameter(m, "a", om_zeros(OM_F32, OM_DIMS(4)));
+        give_gradient(a, g);
+        om_tensor *grad = om_grad_of(a);
+        view            = om_retain(om_reshape(grad, OM_DIMS(2, 2)));
+    }
+    om_optim *o = om_sgd(m, 1.0, NULL);
+    double norm;
+    om_clip_norm(o, 1.0, &norm);
+    expect_ok();
+    assert_true(fabs(norm - 6.0) < 1e-14);
+    assert_true(fabs(om_get(om_grad_of(a), (const int64_t[]){1}) - 0.5) < 1e-6);
+    assert_true(om_get(view, (const int64_t[]){0, 1}) == 3.0);
+    om_clip_value(o, 0.25);
+    assert_true(om_get(om_grad_of(a), (const int64_t[]){1}) == 0.25);
+    assert_true(om_get(view, (const int64_t[]){0, 1}) == 3.0);
+    om_release(view);
+    om_optim_free(o);
+    om_nn_free(m);
+}
+
+/* Dampening spares a parameter's own first step, whenever that is (as torch has it): the velocity
+ * begins as the gradient itself. With mu = 1/2 and tau = 1/4 every number below is exact. */
+static void a_late_first_gradient_is_not_dampened(void **state) {
+    (void)state;
+    const float one[1] = {1};
+    om_module *m       = om_nn_module();
+    om_tensor *early, *late;
+    OM_SCOPE {
+        early = om_nn_parameter(m, "early", om_zeros(OM_F32, OM_DIMS(1)));
+        late  = om_nn_parameter(m, "late", om_zeros(OM_F32, OM_DIMS(1)));
+    }
+    om_optim *o = om_sgd(m, 1.0, OM_OPTS(sgd, .momentum = 0.5, .dampening = 0.25));
+    /* velocities: early 1, 1.25, 1.375; late none, 1, 1.25 */
+    const double want[3][2] = {{-1, 0}, {-2.25, -1}, {-3.625, -2.25}};
+    for (int t = 0; t < 3; t++) {
+        om_zero_grad(o);
+        give_gradient(early, one);
+        if (t > 0) give_gradient(late, one);
+        om_step(o);
+        expect_ok();
+        assert_true(om_get(early, (const int64_t[]){0}) == want[t][0]);
+        assert_true(om_get(late, (const int64_t[]){0}) == want[t][1]);
+    }
     om_optim_free(o);
     om_nn_free(m);
 }
@@ -286,9 +339,14 @@ static void threads_do_not_matter(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(agrees_with_torch),           FIXTURE_TEST(schedules),
-        FIXTURE_TEST(frozen_and_absent_gradients), FIXTURE_TEST(does_nothing_when_it_should_not),
-        FIXTURE_TEST(clips_shared_gradients),      FIXTURE_TEST(threads_do_not_matter),
+        FIXTURE_TEST(agrees_with_torch),
+        FIXTURE_TEST(schedules),
+        FIXTURE_TEST(frozen_and_absent_gradients),
+        FIXTURE_TEST(does_nothing_when_it_should_not),
+        FIXTURE_TEST(clips_shared_gradients),
+        FIXTURE_TEST(clips_beside_a_view_of_the_gradient),
+        FIXTURE_TEST(a_late_first_gradient_is_not_dampened),
+        FIXTURE_TEST(threads_do_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
