@@ -61,6 +61,33 @@ static void a_given_gradient_is_copied(void **state) {
     assert_float_equal(first(om_grad_of(x)), 5, 0);
 }
 
+/* A sum hands one gradient to both its terms; what then comes to one is not added into the other's.
+ */
+static void a_shared_first_term_is_not_added_into(void **state) {
+    (void)state;
+    om_tensor *w = leaf(3, 1), *x = leaf(3, 1), *g = NULL, *a = om_mul_scalar(w, 2);
+    om_tensor *loss =
+        om_add(om_sum_all(om_mul_scalar(a, 5)), om_sum_all(om_mul_scalar(om_add(a, x), 3)));
+    assert_int_equal(om_grad(loss, 1, &x, &g, OM_OPTS(backward, .retain_graph = true)), OM_OK);
+    assert_float_equal(first(g), 3, 0);
+    assert_int_equal(om_grad(loss, 1, &a, &g, OM_OPTS(backward, .retain_graph = true)), OM_OK);
+    assert_float_equal(first(g), 8, 0);
+    assert_int_equal(om_backward(loss), OM_OK);
+    assert_float_equal(first(om_grad_of(x)), 3, 0);
+    assert_float_equal(first(om_grad_of(w)), 16, 0);
+}
+
+/* The same through an operator that hands on what it was given, to two leaves. */
+static void a_gradient_of_a_leaf_is_its_own(void **state) {
+    (void)state;
+    om_tensor *x = leaf(3, 1), *z = leaf(3, 1), *g = om_full(5, OM_F32, OM_DIMS(3));
+    assert_int_equal(om_backward_with(om_add(x, z), OM_OPTS(backward, .grad = g)), OM_OK);
+    om_fill_(g, 77);
+    assert_float_equal(first(om_grad_of(x)), 5, 0);
+    om_fill_(om_grad_of(x), 9);
+    assert_float_equal(first(om_grad_of(z)), 5, 0);
+}
+
 static void a_write_from_a_recorded_value_is_refused(void **state) {
     (void)state;
     om_tensor *x = leaf(3, 2), *y = om_mul(x, x), *to = om_zeros(OM_F32, OM_DIMS(3));
@@ -310,6 +337,8 @@ int main(void) {
             a_failed_backward_changes_no_leaf), // first: nothing of the library may be alive
         OM_TEST(a_gradient_by_an_unmarked_input_is_refused),
         OM_TEST(a_given_gradient_is_copied),
+        OM_TEST(a_shared_first_term_is_not_added_into),
+        OM_TEST(a_gradient_of_a_leaf_is_its_own),
         OM_TEST(a_write_from_a_recorded_value_is_refused),
         OM_TEST(one_tensor_as_mean_and_variance_is_refused),
         OM_TEST(a_custom_operator_returns_what_it_made),
