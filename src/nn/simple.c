@@ -6,6 +6,7 @@
  */
 #include "base/opts.h"
 #include "nn/module.h"
+#include "tensor/scope.h"
 
 typedef struct unary {
     om_tensor *(*op)(om_tensor *x); /* activations                 */
@@ -89,9 +90,16 @@ om_module *om_nn_identity(void) {
 
 static om_tensor *sequential_forward(void *ctx, om_module *m, om_tensor *x) {
     (void)ctx;
-    for (size_t i = 0; i < m->children.n && x; i++)
-        x = om_forward(m->children.v[i], x);
-    return x;
+    om_tensor *held = NULL; // +1: the result of the step before, let go once the next has read it
+    for (size_t i = 0; i < m->children.n && x; i++) {
+        om_scope s = om_scope_begin();
+        x          = om_forward(m->children.v[i], x);
+        if (x) om_retain(x);
+        om_scope_end(s);
+        om_release(held);
+        held = x;
+    }
+    return held ? omi_file_owned(held) : x;
 }
 
 om_module *om_nn_sequential(void) {

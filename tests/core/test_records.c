@@ -228,6 +228,40 @@ static void a_chain_of_sums_holds_its_result_only(void **state) {
     om_nn_free(m);
 }
 
+static om_tensor *plus_one(void *ctx, om_module *m, om_tensor *x) {
+    (void)m;
+    (void)ctx;
+    return om_add_scalar(x, 1);
+}
+
+/* The input, what a step reads and what it writes. */
+static void a_sequence_of_sums_peaks_at_three(void **state) {
+    (void)state;
+    enum { N = 1 << 20 };
+    for (int marked = 0; marked < 2; marked++) {
+        om_memory_stats before, after;
+        om_memory(&before);
+        om_scope scope = om_scope_begin();
+        om_tensor *x   = om_full(1, OM_F32, OM_DIMS(N));
+        om_set_requires_grad(x, marked);
+        om_module *m = om_nn_sequential();
+        for (int i = 0; i < 20; i++)
+            om_nn_append(m, om_nn_custom(plus_one, NULL, NULL));
+        om_memory_reset_peak();
+        om_tensor *y = om_forward(m, x);
+        om_memory(&after);
+        assert_float_equal(first(y), 21, 0);
+        assert_true(after.peak - before.bytes < 3 * 4 * N + (1 << 16));
+        assert_true(after.bytes - before.bytes < 2 * 4 * N + (1 << 16));
+        if (marked) {
+            assert_int_equal(om_backward(om_sum_all(y)), OM_OK);
+            assert_float_equal(first(om_grad_of(x)), 1, 0);
+        }
+        om_nn_free(m);
+        om_scope_end(scope);
+    }
+}
+
 static void after_backward_nothing_of_the_graph_is_held(void **state) {
     (void)state;
     enum { N = 1 << 18 };
@@ -346,6 +380,7 @@ int main(void) {
         OM_TEST(a_custom_operator_without_backward_says_so),
         OM_TEST(a_lowering_is_compared_with_the_operator),
         OM_TEST(a_chain_of_sums_holds_its_result_only),
+        OM_TEST(a_sequence_of_sums_peaks_at_three),
         OM_TEST(after_backward_nothing_of_the_graph_is_held),
         OM_TEST(a_loss_leaves_one_tensor),
     };
