@@ -20,6 +20,19 @@
 #include "onemodel/base.h"
 #include "onemodel/tensor.h"
 
+/* What a limit on time is multiplied by: sanitizers make everything several times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define HARNESS_SLOWER 10
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                     \
+        __has_feature(undefined_behavior_sanitizer)
+#        define HARNESS_SLOWER 10
+#    endif
+#endif
+#ifndef HARNESS_SLOWER
+#    define HARNESS_SLOWER 1
+#endif
+
 static inline int64_t harness_blocks(void) {
     om_memory_stats m;
     om_trim();

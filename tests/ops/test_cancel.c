@@ -22,19 +22,7 @@
 #include "onemodel/ops.h"
 #include "onemodel/optim.h"
 
-/* Sanitizers make a chunk several times as long. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#    define SLOWER 10
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                     \
-        __has_feature(undefined_behavior_sanitizer)
-#        define SLOWER 10
-#    endif
-#endif
-#ifndef SLOWER
-#    define SLOWER 1
-#endif
-enum { RAISE_AFTER_MS = 20, SEEN_WITHIN_MS = 50 * SLOWER };
+enum { RAISE_AFTER_MS = 20, SEEN_WITHIN_MS = 50 * HARNESS_SLOWER };
 
 /* ---- raising it in the middle ------------------------------------------------------------------
  */

@@ -162,7 +162,8 @@ static void fifty_thousand_inputs_are_bound_at_once(void **state) {
     double start = seconds();
     assert_int_equal(om_session_run(s, N, in, 1, &sum), OM_OK);
     assert_float_equal(om_item_f32(sum), N, 0);
-    assert_true(seconds() - start < 5); // 3.9 s for 10,000 when each name was looked for
+    assert_true(seconds() - start <
+                5 * HARNESS_SLOWER); // 3.9 s for 10,000 when each name was looked for
     in[7] = in[8];
     om_session_run(s, N, in, 1, &sum);
     check_error(OM_ERR_ARG, "is given twice");
