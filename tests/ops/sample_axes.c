@@ -133,7 +133,7 @@ static om_graph *trace_of(const sample_op *op, const sample *s, int n, const axe
     om_tracer *tr = om_trace_begin(NULL);
     for (int k = 0; k < op->n_in; k++) {
         const char *ax[OM_MAX_RANK] = {NULL};
-        char name[8];
+        char name[16];
         if (!in[k]) continue;
         for (int j = 0; j < n; j++)
             for (int i = 0; i < OM_MAX_RANK; i++)
@@ -143,7 +143,7 @@ static om_graph *trace_of(const sample_op *op, const sample *s, int n, const axe
     }
     *n_out = op->call(s, ti, to);
     for (int k = 0; k < *n_out && !om_pending(); k++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "y%d", k);
         om_trace_output(tr, name, to[k]);
     }
