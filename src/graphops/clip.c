@@ -34,7 +34,7 @@ typedef struct clip_args {
     om_ref x, y;
     uint32_t lo, hi; /* OM_NO_VALUE: none, or the attribute */
     bool attrs;
-    uint8_t lo_attr[8], hi_attr[8]; /* of the type of x */
+    _Alignas(8) uint8_t lo_attr[8], hi_attr[8]; /* of the type of x */
 } clip_args;
 
 static om_status run_clip(const om_step *s, const om_exec *e) {

@@ -10,7 +10,7 @@
 
 /* Of ConstantOfShape: what it fills with. */
 typedef struct fill_form {
-    uint8_t value[8];
+    _Alignas(8) uint8_t value[8];
 } fill_form;
 
 om_status omi_parse_fill(om_nctx *c) {
@@ -40,7 +40,7 @@ om_status omi_infer_constant_of_shape(om_nctx *c) {
 
 typedef struct fill_args {
     om_ref y;
-    uint8_t value[8];
+    _Alignas(8) uint8_t value[8];
 } fill_args;
 
 static om_status run_fill(const om_step *s, const om_exec *e) {

@@ -8,7 +8,8 @@
 #include "graphops/rows.h"
 
 typedef struct dropout_form {
-    uint8_t mask[8]; /* an element of the mask: what ONNX Runtime answers for either version */
+    _Alignas(8)
+        uint8_t mask[8]; /* an element of the mask: what ONNX Runtime answers for either version */
 } dropout_form;
 
 static om_status refuse_training(om_nctx *c) {
@@ -40,7 +41,7 @@ om_status omi_infer_dropout(om_nctx *c) {
 
 typedef struct dropout_args {
     om_ref x, y, mask;
-    uint8_t element[8]; /* of the mask */
+    _Alignas(8) uint8_t element[8]; /* of the mask */
 } dropout_args;
 
 static om_status run_dropout(const om_step *s, const om_exec *e) {

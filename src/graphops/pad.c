@@ -80,7 +80,7 @@ typedef struct pad_args {
     int64_t offset; /* bytes that negative pads skip */
     int64_t before[OM_MAX_RANK];
     uint32_t value; /* OM_NO_VALUE: the bytes below */
-    uint8_t bytes[8];
+    _Alignas(8) uint8_t bytes[8];
 } pad_args;
 
 static om_status run_pad(const om_step *s, const om_exec *e) {

@@ -121,7 +121,7 @@ om_tensor *om_pad(om_tensor *x, int rank, const int64_t *before, const int64_t *
                   double value) {
     OMI_ENTER("om_pad");
     int64_t shape[OM_MAX_RANK];
-    uint8_t element[8];
+    _Alignas(8) uint8_t element[8];
     if (!omi_args1(x)) return NULL;
     if (rank != x->rank || (rank > 0 && (!before || !after)))
         OM_FAIL_NULL(OM_ERR_ARG, "%s: pads for %d axes were given; give both lists for all %d",

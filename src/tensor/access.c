@@ -218,7 +218,7 @@ om_status om_fill_(om_tensor *t, double v) {
     OM_TRY(check_in_place(t, OM_WRITE_FILL));
     OM_TRY(omi_check_number(v, (om_dtype)t->dtype));
     if (!omi_ptr_mut(t, "om_fill_")) return omi_pending_status;
-    uint8_t element[8];
+    _Alignas(8) uint8_t element[8];
     omi_element_from_double(v, (om_dtype)t->dtype, element);
     om_view to = omi_view(t);
     bool was   = omi_hold_cancel(true);

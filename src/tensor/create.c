@@ -71,7 +71,7 @@ static om_tensor *filled(double value, om_dtype t, int rank, const int64_t *dims
     om_tensor *y = omi_new(t, rank, dims);
     if (!y) return NULL;
     om_view v = omi_view(y);
-    uint8_t element[8];
+    _Alignas(8) uint8_t element[8];
     omi_element_from_double(value, t, element);
     omi_fill(&v, element);
     if (omi_check_cancel() != OM_OK) return NULL;
@@ -115,7 +115,7 @@ om_tensor *om_eye(int64_t n, om_dtype t) {
     if (!y) return NULL;
     om_view diagonal = {
         .data = omi_ptr(y), .dtype = t, .rank = 1, .shape = {n}, .strides = {n + 1}};
-    uint8_t one[8];
+    _Alignas(8) uint8_t one[8];
     omi_element_from_double(1, t, one);
     omi_fill(&diagonal, one);
     return y;
