@@ -272,7 +272,7 @@ static double red_split(const red_job *j, int64_t base) {
     slot_job s     = {.r = j, .base = base};
     double total   = red_start(j->kind);
     int64_t blocks = omi_ceil_div(j->n, OM_SUM_BLOCK);
-    for (; s.first < blocks; s.first += SLOTS) {
+    for (; s.first < blocks && !omi_cut_short(); s.first += SLOTS) {
         int64_t n = omi_min64(SLOTS, blocks - s.first);
         omi_split(n, BLOCKS_AHEAD, slot_chunk, &s);
         for (int64_t b = 0; b < n; b++)
