@@ -38,8 +38,9 @@
 #define FN(x) OM_CAT(OM_CAT(omi, x), OM_SIMD_NAME)
 
 /* Unrolls the loop that follows, up to 16 times. */
-#if defined(OM_SIMD_WIDE16)
-#    define OM_UNROLL /* its lanes are loops already: unrolling only costs compile time */
+#if defined(OM_SIMD_WIDE16) || defined(OM_NO_UNROLL)
+#    define OM_UNROLL  /* lanes that are loops already, or sanitizers: it only costs compile time  \
+                        */
 #elif defined(__clang__)
 #    define OM_UNROLL _Pragma("clang loop unroll(full)")
 #else
