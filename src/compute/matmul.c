@@ -171,15 +171,15 @@ static void run_other(void *arg, int64_t chunk, int worker) {
 }
 
 void omi_matmul_run(const om_matmul_plan *p, const om_matmul_ptrs *x, void *ws) {
-    char *base = (char *)ws + (-(uintptr_t)ws & (OM_ALIGN - 1));
-    mm_run r   = {.p = p, .x = x, .a = x->a, .b = x->b};
+    mm_run r = {.p = p, .x = x, .a = x->a, .b = x->b};
     if (p->swapped) r.a = x->b, r.b = x->a;
     static float none[1]; // a run without workspace still makes addresses
     r.shared = r.slot = r.own = none;
     if (ws) {
-        r.shared = (float *)(void *)base;
-        r.slot   = r.shared + p->shared;
-        r.own    = r.slot + p->slot_area;
+        char *base = (char *)ws + (-(uintptr_t)ws & (OM_ALIGN - 1));
+        r.shared   = (float *)(void *)base;
+        r.slot     = r.shared + p->shared;
+        r.own      = r.slot + p->slot_area;
     }
     switch (p->way) {
     case OM_MM_NOTHING:

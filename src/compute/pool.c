@@ -156,11 +156,12 @@ static void average_row(const pool_run *r, int64_t oh, float *y) {
 static void forward_plane(const pool_run *r, const float *x, float *y, int32_t *at) {
     const om_pool_geom *g = &r->p->g;
     int64_t ow = g->win.out[1], lo = r->p->inside[1][0], hi = r->p->inside[1][1];
-    for (int64_t oh = 0; oh < g->win.out[0]; oh++, y += ow, at += at ? ow : 0) {
+    for (int64_t oh = 0; oh < g->win.out[0]; oh++, y += ow) {
         if (omi_cut_short()) return;
         border_row(r, x, oh, 0, lo, y, at);
         inner_row(r, x, oh, lo, hi, y, at);
         border_row(r, x, oh, hi, ow, y, at);
+        if (at) at += ow; // winners are kept only where a gradient will be asked
         if (r->max) continue;
         average_row(r, oh, y);
     }
