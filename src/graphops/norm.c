@@ -100,10 +100,11 @@ static om_status run_layer_norm(const om_step *s, const om_exec *e) {
     const layer_norm_args *p = s->args;
     om_layernorm_args g      = p->g;
     if (!g.rows || !g.n) return OM_OK;
-    g.x = e->ptr[p->x];
-    g.y = e->ptr[p->y];
-    g.w = spread_now(p, e, 0, e->ws);
-    if (p->b != OM_NO_VALUE) g.b = spread_now(p, e, 1, (float *)e->ws + p->room[0]);
+    g.x         = e->ptr[p->x];
+    g.y         = e->ptr[p->y];
+    g.w         = spread_now(p, e, 0, e->ws);
+    float *room = e->ws; // NULL where neither is spread
+    if (p->b != OM_NO_VALUE) g.b = spread_now(p, e, 1, room ? room + p->room[0] : NULL);
     if (!p->by_row) {
         omi_layernorm(&g);
         return OM_OK;
