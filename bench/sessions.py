@@ -12,27 +12,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
+from gemm import best
 from nets import networks, nodes
-
-clock = time.thread_time
-
-
-def best(fn):
-    fn()
-    t = clock()
-    fn()
-    one = clock() - t
-    reps = 1 if one > 5e-3 else int(5e-3 / (one + 1e-9)) + 1
-    r = 1e9
-    for _ in range(3):
-        t = clock()
-        for _ in range(reps):
-            fn()
-        r = min(r, (clock() - t) / reps)
-    return r
-
 
 class Ours:
     name = "onemodel"
