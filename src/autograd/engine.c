@@ -6,12 +6,12 @@
  * in the order its consumers are visited, slots ascending, the first taken as is. Everything is on
  * explicit stacks: a chain of a million records must not exhaust the C stack.
  */
-#include "base/opts.h"
 #include "autograd/engine.h"
 
 #include <string.h>
 
 #include "base/map.h"
+#include "base/opts.h"
 #include "base/thread.h"
 #include "base/vec.h"
 #include "compute/move.h"
@@ -117,6 +117,14 @@ static void walk_free(walk *w) {
     omi_map_free(&w->seen);
 }
 
+static om_tensor *copy_of(om_tensor *g) {
+    om_tensor *copy = omi_new_like(g);
+    if (!copy) return NULL;
+    om_view from = omi_view(g), to = omi_view(copy);
+    omi_copy(&from, &to);
+    return copy;
+}
+
 /* *slot = *slot + g, or g itself when first. A first term is taken as is and may be shared, so it
  * is copied before anything is added into it. */
 static om_status add_term(om_tensor **slot, om_tensor *g) {
@@ -128,24 +136,14 @@ static om_status add_term(om_tensor **slot, om_tensor *g) {
     bool own       = atomic_load(&sum->refs) == 1 && atomic_load(&sum->storage->refs) == 1 &&
                omi_buffer_writable(sum->storage->buf) && omi_contiguous(sum) && sum->offset == 0;
     if (!own) {
-        om_tensor *copy = omi_new_like(sum);
+        om_tensor *copy = copy_of(sum);
         if (!copy) return omi_pending_status;
-        om_view from = omi_view(sum), to = omi_view(copy);
-        omi_copy(&from, &to);
         om_release(sum);
         *slot = sum = om_retain(copy);
     }
     om_view x = omi_view(g), y = omi_view(sum);
     omi_accumulate(&x, &y);
     return OM_OK;
-}
-
-static om_tensor *copy_of(om_tensor *g) {
-    om_tensor *copy = omi_new_like(g);
-    if (!copy) return NULL;
-    om_view from = omi_view(g), to = omi_view(copy);
-    omi_copy(&from, &to);
-    return copy;
 }
 
 /* What becomes the gradient of a leaf in this walk; it begins with the one that is there. */
@@ -311,6 +309,7 @@ static om_status run(walk *w, om_tensor *root, om_tensor *given) {
         st = omi_check_cancel();
         if (st == OM_OK) st = run_one(w, w->order.v[i]);
     }
+    if (st == OM_OK) st = omi_check_cancel(); // sums of the last record may have been cut short
     if (st == OM_OK) commit(w);
     walk_free(w);
     omi_grad_restore(off);

@@ -7,8 +7,7 @@
  * leaves at zero what this library does not know.
  *
  *     om_conv2d_opts o;
- *     if (!OMI_OPTS(&o, opts, no_bias)) return NULL;       no_bias: the last member of version
- * 0.1.0
+ *     if (!OMI_OPTS(&o, opts, no_bias)) return NULL;    // no_bias: the last member in 0.1.0
  *
  * Needs: error.h.  Used by: every function that takes options.
  */

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "base/opts.h"
 #include "base/file.h"
+#include "base/opts.h"
 #include "base/utf8.h"
 #include "format/model.h"
 #include "onnx/onnx.h"

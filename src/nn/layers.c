@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/opts.h"
 #include "base/checked.h"
+#include "base/opts.h"
 #include "nn/module.h"
 
 struct om_layer_config {
@@ -213,7 +213,7 @@ om_module *om_nn_embedding(int64_t rows, int64_t dim, const om_embedding_opts *o
     om_embedding_opts o;
     if (omi_failed() || !OMI_OPTS(&o, opts, padding_idx)) return NULL;
     layer c = {.padding_idx = o.has_padding ? o.padding_idx : -1};
-    if (omi_failed() || !positive(rows, "rows") || !positive(dim, "dim")) return NULL;
+    if (!positive(rows, "rows") || !positive(dim, "dim")) return NULL;
     if (o.has_padding && (c.padding_idx < 0 || c.padding_idx >= rows))
         OM_FAIL_NULL(OM_ERR_ARG, "padding_idx is %lld; it must be a row, 0 to %lld",
                      (long long)c.padding_idx, (long long)(rows - 1));

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/opts.h"
 #include "autograd/record.h"
 #include "base/map.h"
+#include "base/opts.h"
 #include "base/str.h"
 #include "nn/module.h"
 

@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/opts.h"
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/opts.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "graph/graph.h"

@@ -7,8 +7,8 @@
  *
  * Needs: op.h, compute/pool, compute/adaptive, compute/matmul, compute/reduce.
  */
-#include "base/opts.h"
 #include "base/checked.h"
+#include "base/opts.h"
 #include "base/thread.h"
 #include "compute/adaptive.h"
 #include "compute/matmul.h"

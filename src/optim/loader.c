@@ -5,11 +5,11 @@
  * was then and the position, a resumed loader goes on with the same items (AR-12.6: stream 1 is for
  * shuffling, so dropout and initialisation never move it).
  */
-#include "base/opts.h"
 #include "optim/loader.h"
 
 #include <string.h>
 
+#include "base/opts.h"
 #include "base/thread.h"
 #include "compute/move.h"
 #include "tensor/seam.h"

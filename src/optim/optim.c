@@ -6,13 +6,13 @@
  * through omi_ptr_mut: their version goes up, and a backward through values saved before is refused
  * by name.
  */
-#include "base/opts.h"
 #include "optim/optim.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "autograd/record.h"
+#include "base/opts.h"
 #include "base/thread.h"
 
 /* ---- making and freeing -------------------------------------------------------------------- */

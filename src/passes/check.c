@@ -76,7 +76,8 @@ static om_status check_node_sizes(size_check *k, const om_pnode *n) {
             if (c.out[i]) c.out[i]->rank = -1;
         return OM_OK;
     }
-    return c.def->fold && c.def->fold(&c) ? fold_small(k, &c) : OM_OK;
+    bool wanted = omi_program_decides_sizes(k->p, &c); // nothing else need be known to check sizes
+    return wanted && c.def->fold && c.def->fold(&c) ? fold_small(k, &c) : OM_OK;
 }
 
 om_status omi_program_check_sizes(const om_program *p, om_problems *pr) {

@@ -71,6 +71,12 @@ bool omi_program_may_fold(const om_program *p, size_t bytes) {
     return !p->limit || (p->held <= p->limit / 2 && bytes <= p->limit / 2 - p->held);
 }
 
+bool omi_program_decides_sizes(const om_program *p, const om_nctx *c) {
+    for (uint32_t k = 0; k < c->n_out; k++)
+        if (c->out[k] && p->sizes[c->out[k]->index]) return true;
+    return false;
+}
+
 om_status omi_program_drop_unused(om_program *p) {
     om_map used = {0};
     om_status s = OM_OK;

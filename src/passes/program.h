@@ -90,17 +90,16 @@ om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64
 
 enum { OM_PASS_EXACT = 1, OM_PASS_FAST = 2 };
 om_status omi_run_passes(om_program *p);
-#define OM_PASS_ALL(name) om_status omi_pass_##name(om_program *p);
-OM_PASS_ALL(dead_code)
-OM_PASS_ALL(identity)
-OM_PASS_ALL(fold_constants)
-OM_PASS_ALL(fold_batch_norm)
-#undef OM_PASS_ALL
+#define OM_PASS(name, where) om_status omi_pass_##name(om_program *p);
+#include "passes/passes.def"
+#undef OM_PASS
 
 /* Whether folding may keep these bytes more: all of it holds at most OM_FOLD_BUDGET and twice the
  * graph's own constants, and half of the session's limit. */
 #define OM_FOLD_BUDGET ((size_t)4 << 20)
 bool omi_program_may_fold(const om_program *p, size_t bytes);
+/* An output of this node decides sizes, so that its contents must be known before a run. */
+bool omi_program_decides_sizes(const om_program *p, const om_nctx *c);
 /* Releases constants that no node reads any more. */
 om_status omi_program_drop_unused(om_program *p);
 

@@ -49,11 +49,8 @@ static bool small_outputs(const om_nctx *c) {
 /* What decides sizes must be known now, within the limit; the rest only up to a budget: run, it
  * costs less than a plan that holds it. */
 #define PLAN_FOLD_BUDGET ((size_t)4 << 20)
-static bool worth_folding(om_builder *b, const om_nctx *c) {
-    bool sizes = false;
-    for (uint32_t k = 0; k < c->n_out; k++)
-        sizes = sizes || (c->out[k] && b->program->sizes[c->out[k]->index]);
-    return sizes || b->plan->arena.total <= PLAN_FOLD_BUDGET;
+static bool worth_folding(const om_builder *b, const om_nctx *c) {
+    return omi_program_decides_sizes(b->program, c) || b->plan->arena.total <= PLAN_FOLD_BUDGET;
 }
 
 static om_status fold(om_builder *b, om_nctx *c, bool *done) {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "autograd/record.h"
+#include "autograd/engine.h"
 #include "onemodel/nn.h"
 #include "onemodel/ops.h"
 #include "onemodel/trace.h"
@@ -365,6 +365,34 @@ static void a_failed_backward_changes_no_leaf(void **state) {
     om_set_allocator(NULL, NULL);
 }
 
+/* ---- a flag that is raised while gradients are added up ----------------------------------------
+ */
+
+static om_cancel flag;
+
+/* Runs after a backward function and before what it made is added to the leaves. */
+static om_status raise_flag(const om_record *r, om_tensor *const *dy, om_tensor *const *dx) {
+    (void)r;
+    (void)dy;
+    (void)dx;
+    om_cancel_raise(&flag);
+    return OM_OK;
+}
+
+static void a_cancelled_sum_of_gradients_reaches_no_leaf(void **state) {
+    (void)state;
+    om_tensor *x = leaf(100000, 1), *y = om_add(x, x), *g = om_full(5, OM_F32, OM_DIMS(100000));
+    om_set_cancel(&flag);
+    omi_backward_watch = raise_flag; // y = x + x is the last record: both terms are added after it
+    om_status st       = om_backward_with(y, OM_OPTS(backward, .grad = g));
+    omi_backward_watch = NULL;
+    om_set_cancel(NULL);
+    om_cancel_lower(&flag);
+    assert_int_equal(st, OM_ERR_CANCELLED);
+    om_catch(NULL);
+    assert_null(om_grad_of(x));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
@@ -383,6 +411,7 @@ int main(void) {
         OM_TEST(a_sequence_of_sums_peaks_at_three),
         OM_TEST(after_backward_nothing_of_the_graph_is_held),
         OM_TEST(a_loss_leaves_one_tensor),
+        OM_TEST(a_cancelled_sum_of_gradients_reaches_no_leaf),
     };
     return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }
