@@ -109,13 +109,20 @@ typedef struct om_memory_stats {
     int64_t peak;   /* most ever since the last reset */
     int64_t blocks; /* allocations alive              */
     int64_t limit;  /* 0: none                        */
+    int64_t kept;   /* freed and kept for the next use, beside bytes */
 } om_memory_stats;
 OM_API void om_memory(om_memory_stats *out);
 OM_API void om_memory_reset_peak(void);
-/* Caps the bytes the library may hold; an allocation beyond fails with OM_ERR_NOMEM. 0: no cap. */
+/* Caps the bytes the library may hold, kept ones included (they go first); an allocation beyond
+ * fails with OM_ERR_NOMEM. 0: no cap. */
 OM_API void om_set_memory_limit(int64_t bytes);
-/* Gives back what this thread caches for speed (freed tensor and storage headers, small buffers).
- */
+/* Freed blocks above 4 KiB are kept for the next one of the same size, from any thread, so that a
+ * training step or a run touches no fresh pages: up to this many bytes, by default 512 MiB, the one
+ * that waited longest going first. 0: none is kept. Below 0: the default. Nothing is kept under a
+ * caller's allocator, which sees every call. */
+OM_API void om_set_memory_kept(int64_t bytes);
+/* Gives back what is kept for speed: the large blocks of all threads, and what this thread caches
+ * (freed tensor and storage headers, small buffers). */
 OM_API void om_trim(void);
 
 /* ---- threads and the machine ------------------------------------------------------------ */

@@ -1,11 +1,12 @@
 /*
- * alloc.c -- allocation with statistics and a cap; a per-thread cache of small blocks; interned
- * strings.
+ * alloc.c -- allocation with statistics and a cap; a per-thread cache of small blocks; large blocks
+ * that are kept; interned strings.
  *
  * An eager operator on four elements allocates a tensor, a storage and a buffer, so small blocks
  * are kept in per-thread lists by size. Frees name their size, which makes a list index of it.
- * Cached blocks stay counted; om_trim gives them back. With a caller's allocator, and under the
- * address sanitizer, every call reaches the allocator.
+ * Cached blocks stay counted; om_trim gives them back. Large freed blocks are kept for all threads
+ * (kept.h), counted apart, and go before the limit or the system refuses anything. With a caller's
+ * allocator, and under the sanitizers, every call reaches the allocator.
  *
  * Counters are relaxed atomics: they are statistics, and the cap may be passed by one block per
  * thread for a moment, never by more.
@@ -16,9 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kept.h"
 #include "base/lock.h"
 
+#define KEPT_DEFAULT ((int64_t)512 << 20)
+
 static _Atomic int64_t bytes_now, bytes_peak, blocks_now, bytes_limit;
+static _Atomic int64_t kept_cap = KEPT_DEFAULT;
 
 static void *default_alloc(void *ctx, void *p, size_t old, size_t size, size_t align) {
     (void)ctx;
@@ -69,13 +74,11 @@ void om_memory(om_memory_stats *out) {
     out->peak   = atomic_load(&bytes_peak);
     out->blocks = atomic_load(&blocks_now);
     out->limit  = atomic_load(&bytes_limit);
+    out->kept   = omi_keep_bytes();
 }
 
 void om_memory_reset_peak(void) {
     atomic_store(&bytes_peak, atomic_load(&bytes_now));
-}
-void om_set_memory_limit(int64_t bytes) {
-    atomic_store(&bytes_limit, bytes < 0 ? 0 : bytes);
 }
 
 static void count(int64_t bytes, int64_t blocks) {
@@ -84,6 +87,48 @@ static void count(int64_t bytes, int64_t blocks) {
     int64_t peak = atomic_load_explicit(&bytes_peak, memory_order_relaxed);
     while (now > peak && !atomic_compare_exchange_weak(&bytes_peak, &peak, now)) {
     }
+}
+
+/* ---- large blocks that are kept ---------------------------------------------------------------
+ */
+
+static void free_kept(omi_kept *b) {
+    while (b) {
+        omi_kept *next = b->older;
+        alloc_fn(alloc_ctx, b, b->size, 0, b->kind ? OM_ALIGN : 16);
+        b = next;
+    }
+}
+
+/* How much may be kept beside what is in use now and `more` bytes. */
+static int64_t room_to_keep(int64_t more) {
+    int64_t cap   = atomic_load_explicit(&kept_cap, memory_order_relaxed);
+    int64_t limit = atomic_load_explicit(&bytes_limit, memory_order_relaxed);
+    if (!limit) return cap;
+    int64_t room = limit - atomic_load_explicit(&bytes_now, memory_order_relaxed) - more;
+    return room < 0 ? 0 : room < cap ? room : cap;
+}
+
+void om_set_memory_limit(int64_t bytes) {
+    atomic_store(&bytes_limit, bytes < 0 ? 0 : bytes);
+    free_kept(omi_keep_shrink(room_to_keep(0)));
+}
+
+void om_set_memory_kept(int64_t bytes) {
+    atomic_store(&kept_cap, bytes < 0 ? KEPT_DEFAULT : bytes);
+    free_kept(omi_keep_shrink(room_to_keep(0)));
+}
+
+/* True when the block was kept. Its bytes count as kept before they stop counting as in use. */
+static bool keep_block(void *p, size_t size, size_t align) {
+    if (OM_LIKELY(size <= OMI_KEEP_MIN) || !cache_on) return false;
+    int64_t cap = room_to_keep(-(int64_t)size);
+    if ((int64_t)size > cap) return false;
+    omi_kept *over;
+    omi_keep_give(p, size, align > 16, cap, &over);
+    count(-(int64_t)size, -1);
+    free_kept(over);
+    return true;
 }
 
 static void *get(void *p, size_t old, size_t size, size_t align) {
@@ -96,7 +141,15 @@ static void *get(void *p, size_t old, size_t size, size_t align) {
                  (long long)limit, size);
         return NULL;
     }
-    void *q = alloc_fn(alloc_ctx, p, old, size, align);
+    void *q = !p && size > OMI_KEEP_MIN ? omi_keep_take(size, align > 16) : NULL;
+    if (!q) {
+        if (limit) free_kept(omi_keep_shrink(room_to_keep(grow)));
+        q = alloc_fn(alloc_ctx, p, old, size, align);
+    }
+    if (!q && omi_keep_bytes()) { // what is kept may be what is missing
+        free_kept(omi_keep_shrink(0));
+        q = alloc_fn(alloc_ctx, p, old, size, align);
+    }
     if (!q) return omi_fail_nomem(size), NULL;
     count(grow, p ? 0 : 1);
     return q;
@@ -105,6 +158,7 @@ static void *get(void *p, size_t old, size_t size, size_t align) {
 static void put(void *p, size_t size, size_t align) {
     if (!p) return;
     if (size == 0) size = 1;
+    if (keep_block(p, size, align)) return;
     alloc_fn(alloc_ctx, p, size, 0, align);
     count(-(int64_t)size, -1);
 }
@@ -119,7 +173,16 @@ static size_t step_of(int kind) {
     return kind ? OM_ALIGN : 16;
 }
 
+void omi_trim_kept(void) {
+    free_kept(omi_keep_shrink(0));
+}
+
 void om_trim(void) {
+    omi_trim_thread();
+    omi_trim_kept();
+}
+
+void omi_trim_thread(void) {
     omi_cache *c = &omi_state()->cache;
     for (int kind = 0; kind < 2; kind++)
         for (int i = 0; i < CLASSES; i++) {

@@ -17,7 +17,7 @@
 
 #include "base/compiler.h"
 
-enum { OM_RANK_SESSION, OM_RANK_TRACE, OM_RANK_POOL, OM_RANK_WORDS };
+enum { OM_RANK_SESSION, OM_RANK_TRACE, OM_RANK_POOL, OM_RANK_WORDS, OM_RANK_KEEP };
 
 typedef struct om_lock {
     pthread_mutex_t mutex;

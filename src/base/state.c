@@ -4,6 +4,7 @@
 #include "base/state.h"
 
 #include <pthread.h>
+#include "base/alloc.h"
 #include "base/os.h"
 
 _Thread_local om_state *omi_state_of_thread;
@@ -58,7 +59,7 @@ void omi_state_end(void) {
     if (!s) return;
     while (s->n_exit_fns)
         s->exit_fns[--s->n_exit_fns]();
-    om_trim();
+    omi_trim_thread();
     if (state_key_made) pthread_setspecific(state_key, NULL);
     omi_state_of_thread = NULL;
     omi_state_drop(s);

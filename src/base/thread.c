@@ -204,6 +204,7 @@ static void start_threads(int want) {
 void om_shutdown(void) {
     omi_pool_stop();
     omi_state_end();
+    omi_trim_kept();
 }
 
 void omi_pool_stop(void) {
