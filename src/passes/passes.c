@@ -15,6 +15,9 @@ om_status omi_run_passes(om_program *p) {
     };
     int here = p->arith == OM_FAST ? OM_PASS_FAST : OM_PASS_EXACT;
     for (size_t i = 0; i < OM_COUNT(passes); i++)
-        if (passes[i].where & here) OM_TRY(passes[i].fn(p));
+        if (passes[i].where & here) {
+            OM_TRY(passes[i].fn(p));
+            OM_TRY(omi_program_settle(p));
+        }
     return omi_program_drop_unused(p);
 }

@@ -202,18 +202,6 @@ om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64
     return OM_OK;
 }
 
-uint32_t omi_program_add_const(om_program *p, const char *name, int32_t dtype, int rank,
-                               const int64_t *shape, om_buffer *b) {
-    if (p->n_values == p->cap_values) { // passes reserve what they add
-        omi_buffer_release(b);
-        omi_fail(OM_ERR_INTERNAL, "a pass added more values than it reserved");
-        return OM_NO_VALUE;
-    }
-    uint32_t v   = p->n_values++;
-    p->values[v] = (om_pval){.name = name, .index = v, .dtype = dtype};
-    return omi_program_set_const(p, v, rank, shape, b) == OM_OK ? v : OM_NO_VALUE;
-}
-
 /* ---- contexts -----------------------------------------------------------------------------------
  */
 
@@ -376,7 +364,8 @@ static void check_outputs(om_program *p, om_problems *pr) {
 /* Inputs whose contents decide sizes: operands of that kind, and through nodes that fold. */
 static om_status find_by_value(om_program *p) {
     const om_graph *g = p->graph;
-    bool *wanted      = p->sizes;
+    bool *wanted = p->sizes = omi_arena_array(&p->arena, p->n_values + 1u, sizeof *p->sizes);
+    if (!wanted) return om_pending();
     for (uint32_t i = p->n_nodes; i-- > 0;) {
         const om_pnode *n = &p->nodes[i];
         if (!n->def) continue;
@@ -410,15 +399,11 @@ static bool read_opset(om_program *p, om_problems *pr) {
 
 static om_status build(om_program *p, om_problems *pr) {
     om_graph *g   = p->graph;
-    p->cap_values = g->n_values;
-    for (uint32_t i = 0; i < g->n_nodes; i++) // what fold_batch_norm may add: weights and bias
-        if (strcmp(g->nodes[i].op_type, "BatchNormalization") == 0) p->cap_values += 2;
-    p->n_values = g->n_values;
+    p->cap_values = p->n_values = g->n_values;
     p->values   = omi_arena_array(&p->arena, (size_t)p->cap_values + 1, sizeof *p->values);
     p->outputs  = omi_arena_array(&p->arena, (size_t)g->n_outputs + 1, sizeof *p->outputs);
     p->by_value = omi_arena_array(&p->arena, (size_t)g->n_inputs + 1, sizeof *p->by_value);
-    p->sizes    = omi_arena_array(&p->arena, (size_t)p->cap_values + 1, sizeof *p->sizes);
-    if (!p->values || !p->outputs || !p->by_value || !p->sizes) return om_pending();
+    if (!p->values || !p->outputs || !p->by_value) return om_pending();
     p->input_of = omi_arena_array(&p->arena, (size_t)g->n_values + 1, sizeof *p->input_of);
     if (!p->input_of) return om_pending();
     for (uint32_t i = 0; i < g->n_values; i++)

@@ -3,7 +3,8 @@
  * aligned, passes applied.
  *
  * The graph itself is shared and never changed; passes work on this copy of its wiring. Values keep
- * the numbers they have in the graph; what passes add comes behind. Counted: sessions, plans and
+ * the numbers they have in the graph; what passes add comes behind (grow.c). A node owns its form
+ * and its lists: both lie in the program's arena, whoever made it. Counted: sessions, plans and
  * prepared runs hold it.
  *
  * Needs: graphops.  Used by: runtime.
@@ -18,10 +19,17 @@
 typedef struct om_pnode {
     const om_node_def *def; /* NULL: removed                            */
     const void *form;       /* its attributes, as parse read them       */
-    uint32_t index;         /* in the graph, for messages               */
+    uint32_t index;         /* in the graph, for messages: of a node that a pass made, the node
+                               that it was made for */
     uint32_t n_in, n_out;
     uint32_t *in, *out; /* value numbers or OM_NO_VALUE          */
 } om_pnode;
+
+/* A node that the running pass made. */
+typedef struct om_added {
+    om_pnode node;
+    uint32_t before;
+} om_added;
 
 typedef struct om_program {
     _Atomic uint32_t refs;
@@ -34,6 +42,8 @@ typedef struct om_program {
     uint32_t n_values, cap_values;
     om_pnode *nodes;
     uint32_t n_nodes, max_io; /* most inputs plus outputs of one node */
+    om_added *added;          /* by the pass that runs                */
+    uint32_t n_added, cap_added;
     uint32_t *outputs;
     int32_t *input_of; /* per value of the graph: which input it is, or -1 */
     bool *sizes;    /* per value: its contents decide sizes, directly or through nodes that fold */
@@ -78,6 +88,17 @@ om_step *omi_program_select(const om_program *p, om_nctx *c);
  * ptr has one entry per value and is scratch. Raises. */
 om_status omi_program_eval(const om_program *p, om_nctx *c, void **ptr, void *const *dst);
 
+/* A further value, of rank -1 where its sizes come with a plan. name lives as long as p. Pointers
+ * to values are stale after it. OM_NO_VALUE and raised. */
+uint32_t omi_program_add_value(om_program *p, const char *name, int32_t dtype, int rank);
+/* A node before node `before` of the list as the running pass sees it (n_nodes: behind the last);
+ * several before one keep the order they were added in. n's lists and form_bytes of its form are
+ * copied; a form that is in p's arena already has form_bytes 0. It joins the list when the pass is
+ * over. The types of its outputs are the caller's matter. */
+om_status omi_program_add_node(om_program *p, uint32_t before, const om_pnode *n,
+                               size_t form_bytes);
+/* Joins what a pass added; after each pass. */
+om_status omi_program_settle(om_program *p);
 /* A further constant value over a buffer (whose reference p takes). OM_NO_VALUE and raised. */
 uint32_t omi_program_add_const(om_program *p, const char *name, int32_t dtype, int rank,
                                const int64_t *shape, om_buffer *b);
