@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/fpenv.h"
 #include "base/lock.h"
 #include "base/os.h"
