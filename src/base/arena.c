@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/str.h"
 
 struct omi_arena_chunk {
     omi_arena_chunk *next;
@@ -66,9 +67,9 @@ char *omi_arena_printf(om_arena *a, const char *fmt, ...) {
     va_list ap, ap2;
     va_start(ap, fmt);
     va_copy(ap2, ap);
-    int n   = vsnprintf(NULL, 0, fmt, ap);
+    int n   = omi_vformat(NULL, 0, fmt, ap);
     char *p = n < 0 ? NULL : omi_arena_alloc(a, (size_t)n + 1);
-    if (p) vsnprintf(p, (size_t)n + 1, fmt, ap2);
+    if (p) omi_vformat(p, (size_t)n + 1, fmt, ap2);
     va_end(ap);
     va_end(ap2);
     return p;

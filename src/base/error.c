@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
+
 static bool exit_on_error;
 static om_error_fn on_error;
 static void *on_error_ctx;
@@ -105,7 +107,7 @@ void omi_log(om_log_level level, const char *fmt, ...) {
     char text[512];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     log_fn(log_ctx, level, text);
 }
@@ -184,7 +186,7 @@ static om_status raise(om_status st, om_trace_kind kind, const char *fmt, va_lis
     e->trace_kind = kind;
     describe_where(&site, e->where, sizeof e->where);
     omi_site_place(&site, e->site, sizeof e->site);
-    vsnprintf(e->message, sizeof e->message, fmt, ap);
+    omi_vformat(e->message, sizeof e->message, fmt, ap);
     s->pending_status = st;
     omi_error_break();
     if (on_error) on_error(on_error_ctx, e);

@@ -10,6 +10,7 @@
 #define OM_BASE_OS_H
 
 #include <signal.h>
+#include <stdarg.h>
 
 #include "base/compiler.h"
 
@@ -25,5 +26,9 @@ int omi_os_processors(void);
  * created now never runs a handler of the host; and undoes it. */
 omi_signals omi_os_block_signals(void);
 void omi_os_restore_signals(const omi_signals *old);
+
+/* vsnprintf as in the C locale, whatever the host has set for the process or this thread: a decimal
+ * point is a point. */
+int omi_os_vformat(char *out, size_t n, const char *fmt, va_list ap) OM_PRINTF(3, 0);
 
 #endif

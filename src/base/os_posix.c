@@ -3,8 +3,10 @@
  */
 #include "base/os.h"
 
+#include <locale.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,4 +48,20 @@ omi_signals omi_os_block_signals(void) {
 }
 void omi_os_restore_signals(const omi_signals *old) {
     pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+static locale_t plain_numbers;
+static void make_plain_numbers(void) {
+    plain_numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* The C locale is a constant of glibc and of musl. A system that needs memory for it and has none
+ * prints that message with the host's decimal point. */
+int omi_os_vformat(char *out, size_t n, const char *fmt, va_list ap) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_plain_numbers);
+    locale_t host = plain_numbers ? uselocale(plain_numbers) : (locale_t)0;
+    int length    = vsnprintf(out, n, fmt, ap);
+    if (host) uselocale(host);
+    return length;
 }

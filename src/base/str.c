@@ -3,9 +3,14 @@
  */
 #include "base/str.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/os.h"
+
+int omi_vformat(char *out, size_t n, const char *fmt, va_list ap) {
+    return omi_os_vformat(out, n, fmt, ap);
+}
 
 void omi_str_add(om_str *s, const char *text, size_t n) {
     if (s->failed) return;
@@ -40,13 +45,13 @@ void omi_str_printf(om_str *s, const char *fmt, ...) {
     va_list ap, ap2;
     va_start(ap, fmt);
     va_copy(ap2, ap);
-    int n = vsnprintf(small, sizeof small, fmt, ap);
+    int n = omi_vformat(small, sizeof small, fmt, ap);
     if (n >= 0 && (size_t)n < sizeof small)
         omi_str_add(s, small, (size_t)n);
     else if (n >= 0) {
         char *big = omi_alloc((size_t)n + 1);
         if (big) {
-            vsnprintf(big, (size_t)n + 1, fmt, ap2);
+            omi_vformat(big, (size_t)n + 1, fmt, ap2);
             omi_str_add(s, big, (size_t)n);
             omi_free(big, (size_t)n + 1);
         } else

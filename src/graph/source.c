@@ -6,13 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/str.h"
 #include "base/thread.h"
 
 om_status omi_source_fail(const om_source *o, om_status s, uint64_t at, const char *fmt, ...) {
     char text[300];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     return omi_fail(s, "%s%sbyte %llu: %s%s%s", o->label, *o->label ? ": " : "",
                     (unsigned long long)at, text, o->hint ? "; the bytes look like " : "",

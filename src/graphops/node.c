@@ -34,7 +34,7 @@ om_status omi_problem(om_nctx *c, om_status s, const char *fmt, ...) {
     char text[300]; // names in it come from files: escaped as a whole
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     omi_escape_buf(c->message, sizeof c->message, text, strlen(text));
     return s;
@@ -180,7 +180,7 @@ om_status omi_step_fail(const om_step *s, const om_exec *x, om_status st, const 
     char text[200], node[160];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     return omi_fail(st, "%s: %s", omi_node_text(x->graph, s->node, node, sizeof node), text);
 }

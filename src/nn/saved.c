@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "tensor/seam.h"
 
@@ -123,7 +124,7 @@ om_status omi_saved_fail(const om_saved_file *f, const char *fmt, ...) {
     char text[300];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     return omi_fail(OM_ERR_MALFORMED, "%s: %s", f->label, text);
 }

@@ -33,7 +33,7 @@ static om_status note(report *r, difference *d, const char *name, const char *fm
     va_list ap;
     char text[400];
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     omi_str_printf(&s, "%s\n", text);
     int code = s.failed ? 0 : r->opts->report(r->opts->ctx, s.v, s.n);

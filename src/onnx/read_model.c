@@ -20,7 +20,7 @@ bool omi_read_fail(om_reader *r, om_status s, const void *at, const char *fmt, .
     char text[300];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     uint64_t offset = (uint64_t)((const uint8_t *)at - (const uint8_t *)r->file->data);
     omi_source_fail(r->opts, s, offset, "%s", text);

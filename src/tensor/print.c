@@ -16,7 +16,6 @@
 enum { AXIS_WHOLE = 8, AXIS_EDGE = 3 };
 
 static void put_float(om_str *s, double v, int digits) {
-    char text[40];
     if (v != v) {
         omi_str_puts(s, "nan");
         return;
@@ -25,10 +24,7 @@ static void put_float(om_str *s, double v, int digits) {
         omi_str_puts(s, v > 0 ? "inf" : "-inf");
         return;
     }
-    snprintf(text, sizeof text, "%.*g", digits, v);
-    for (char *p = text; *p; p++) // another locale's decimal point
-        if (!strchr("0123456789+-e", *p)) *p = '.';
-    omi_str_puts(s, text);
+    omi_str_printf(s, "%.*g", digits, v);
 }
 
 static void put_element(om_str *s, const om_tensor *t, int64_t at) {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 #include "trace/tracer.h"
 
 static char *copy_text(om_tracer *tr, const char *s) {
@@ -16,7 +18,7 @@ void omi_tr_note(om_tracer *tr, om_note_kind kind, const om_site *site, const ch
     char text[640], where[200] = "";
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    omi_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     if (site) snprintf(where, sizeof where, "%s", OMI_SITE(site));
     // Once each: a loop that runs over the same call says it once.

@@ -123,6 +123,29 @@ def one_reader_of_options():
     case("every option struct is in test_opts.c", len(structs) > 12 and not missing, str(missing))
 
 
+def locale_faults(top, text):
+    """What would let the host's locale into a number, as a list of the words found."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+    bad = re.findall(r"\b(setlocale|localeconv|strto(?:d|f|ld)|atof|strftime|is(?:alpha|alnum|print|space)|to(?:lower|upper))\s*\(", text)
+    if top == "src":
+        bad += re.findall(r"\b(v\w*printf)\s*\(", text)
+        calls = re.findall(r"\b(f?s?n?printf)\s*(\((?:[^;\"]|\"(?:\\.|[^\"\\])*\")*;)", text)
+        bad += [name for name, call in calls if re.search(r"%[-+ #0-9.*]*L?[aAeEfFgG]", call)]
+    return bad
+
+
+def no_locale():
+    """src/ formats numbers by omi_vformat (base/str.h) only; the programs never leave the C locale."""
+    files = [(top, f) for top in ("src", "cli", "examples") for f in sorted((ROOT / top).rglob("*.[ch]"))]
+    bad = {str(f.relative_to(ROOT)): locale_faults(top, f.read_text()) for top, f in files
+           if f.name != "os_posix.c"}
+    bad = {f: b for f, b in bad.items() if b}
+    case("no number goes through the host's locale", not bad, str(bad))
+    for text in ('snprintf(t, sizeof t, "%s (%d)" " %.3g", s, 1, v);', "vsnprintf(t, n, fmt, ap);", "x = strtod(s, &end);"):
+        case(f"rejected: {text}", locale_faults("src", text))
+    case("integers pass", not locale_faults("src", 'snprintf(t, n, "%d;%d", 1);'))
+
+
 def generated():
     r = run(sys.executable, ROOT / "tools/make_operators.py", "--check")
     case("docs/operators.md is what the lists give", r.returncode == 0, r.stdout)
@@ -139,7 +162,7 @@ def generated():
         case("a function that no longer enters loses its macro", "om_relu(...)" in made and "om_exp(...)" not in made)
 
 
-for group in (layers, exports, formatting, one_reader_of_options, generated, no_machine_paths):
+for group in (layers, exports, formatting, one_reader_of_options, no_locale, generated, no_machine_paths):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
