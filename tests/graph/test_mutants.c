@@ -30,7 +30,8 @@ static void try_load(const uint8_t *p, size_t n, tally *t) {
     }
     void *data;
     size_t m;
-    om_bytes_free(dump_string(g, &m), m);
+    char *dump = dump_string(g, &m);
+    om_bytes_free(dump, m);
     if (om_graph_save_memory(g, &data, &m) == OM_OK) om_bytes_free(data, m);
     om_catch(NULL); // an attribute that cannot be saved
     if (om_graph_save_onnx_memory(g, NULL, &data, &m) == OM_OK) om_bytes_free(data, m);
