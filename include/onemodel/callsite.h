@@ -30,6 +30,7 @@
 #define om_randn(...) (om_here_call(__FILE__, __LINE__), om_randn(__VA_ARGS__))
 #define om_randint(...) (om_here_call(__FILE__, __LINE__), om_randint(__VA_ARGS__))
 #define om_permutation(...) (om_here_call(__FILE__, __LINE__), om_permutation(__VA_ARGS__))
+#define om_set_name(...) (om_here_call(__FILE__, __LINE__), om_set_name(__VA_ARGS__))
 #define om_data(...) (om_here_call(__FILE__, __LINE__), om_data(__VA_ARGS__))
 #define om_data_mut(...) (om_here_call(__FILE__, __LINE__), om_data_mut(__VA_ARGS__))
 #define om_item_f32(...) (om_here_call(__FILE__, __LINE__), om_item_f32(__VA_ARGS__))

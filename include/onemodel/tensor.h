@@ -106,9 +106,11 @@ OM_API int64_t om_numel(const om_tensor *t);
 OM_API om_dtype om_dtype_of(const om_tensor *t);
 OM_API bool om_is_contiguous(const om_tensor *t);
 OM_API uint64_t om_id(const om_tensor *t); /* never reused; 0 for NULL */
-/* The name messages and traces use; interned copy. */
+/* The name messages and traces use: a copy, counted in om_memory and released with the tensor. NULL
+ * takes it away. OM_ERR_NOMEM leaves the one before. */
 OM_API void om_set_name(om_tensor *t, const char *name);
-OM_API const char *om_name(const om_tensor *t); /* NULL when unnamed */
+/* NULL when unnamed. Valid until the tensor ends or is named anew. */
+OM_API const char *om_name(const om_tensor *t);
 
 /* ---- access ------------------------------------------------------------------------------ */
 

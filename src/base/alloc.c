@@ -1,6 +1,6 @@
 /*
  * alloc.c -- allocation with statistics and a cap; a per-thread cache of small blocks; large blocks
- * that are kept; interned strings.
+ * that are kept.
  *
  * An eager operator on four elements allocates a tensor, a storage and a buffer, so small blocks
  * are kept in per-thread lists by size. Frees name their size, which makes a list index of it.
@@ -270,38 +270,4 @@ om_state *omi_state_new(void) {
 
 void omi_state_drop(om_state *s) {
     free(s);
-}
-
-/* ---- interned strings: a chained table under a lock, outside the counted memory ------------ */
-
-typedef struct word {
-    struct word *next;
-    char text[];
-} word;
-
-static word *words[1024];
-static om_lock words_lock = OM_LOCK(OM_RANK_WORDS, NULL, NULL);
-
-const char *omi_intern(const char *s) {
-    uint32_t h = 2166136261u;
-    for (const char *p = s; *p; p++)
-        h = (h ^ (unsigned char)*p) * 16777619u;
-    word **slot = &words[h % OM_COUNT(words)];
-    omi_lock(&words_lock);
-    word *w = *slot;
-    while (w && strcmp(w->text, s) != 0)
-        w = w->next;
-    if (!w) {
-        // Never freed and shared by every thread, so it does not belong to the caller's allocator.
-        size_t n = strlen(s) + 1;
-        w        = malloc(sizeof *w + n);
-        if (w) {
-            memcpy(w->text, s, n);
-            w->next = *slot;
-            *slot   = w;
-        }
-    }
-    omi_unlock(&words_lock);
-    if (!w) omi_fail_nomem(strlen(s));
-    return w ? w->text : NULL;
 }

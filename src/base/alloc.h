@@ -20,8 +20,5 @@ void *omi_alloc_aligned(size_t size); /* 64-byte aligned: tensor data     */
 void omi_free_aligned(void *p, size_t size);
 void omi_trim_thread(void); /* gives back what this thread caches      */
 void omi_trim_kept(void);   /* gives back the large blocks of all threads */
-/* Process-wide interned copy of s, never freed: names, module paths. NULL and raised when out of
- * memory. Equal text gives the equal pointer. */
-const char *omi_intern(const char *s);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fpenv.h"
+#include "base/alloc.h"
 #include "base/lock.h"
 #include "base/os.h"
 

@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "base/words.h"
 
 /* ---- making and freeing ------------------------------------------------------------------ */
 

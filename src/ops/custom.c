@@ -5,6 +5,7 @@
  * recorded are library operators; without one the call is refused by name (CD-12).
  */
 #include "base/opts.h"
+#include "base/words.h"
 #include "ops/op.h"
 
 #include <string.h>

@@ -44,8 +44,11 @@ const char *om_name(const om_tensor *t) {
 }
 
 void om_set_name(om_tensor *t, const char *name) {
-    if (!t) return;
-    t->name = name ? omi_intern(name) : NULL;
+    OMI_ENTER("om_set_name");
+    const char *own = t && name ? omi_name_new(name) : NULL;
+    if (!t || (name && !own)) return;
+    omi_name_release(t->name);
+    t->name = own;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -37,6 +37,40 @@ int64_t om_live_tensors(void) {
     return atomic_load(&live_tensors);
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+typedef struct name_text {
+    _Atomic uint32_t refs;
+    char text[];
+} name_text;
+
+static name_text *name_of(const char *name) {
+    union {
+        const char *from;
+        char *to;
+    } cast = {.from = name};
+    return (name_text *)(void *)(cast.to - offsetof(name_text, text));
+}
+
+const char *omi_name_new(const char *text) {
+    size_t n     = strlen(text) + 1;
+    name_text *t = omi_alloc(sizeof *t + n);
+    if (!t) return NULL;
+    atomic_init(&t->refs, 1);
+    return memcpy(t->text, text, n);
+}
+
+const char *omi_name_retain(const char *name) {
+    if (name) atomic_fetch_add_explicit(&name_of(name)->refs, 1, memory_order_relaxed);
+    return name;
+}
+
+void omi_name_release(const char *name) {
+    if (!name || atomic_fetch_sub_explicit(&name_of(name)->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    omi_free(name_of(name), sizeof(name_text) + strlen(name) + 1);
+}
+
 /* ---- storages ------------------------------------------------------------------------------- */
 
 /* Takes the reference to b, also when it fails. */
@@ -155,7 +189,7 @@ om_tensor *omi_detached(const om_tensor *t) {
     if (!v) return NULL;
     v->layout = t->layout;
     v->origin = t->origin;
-    v->name   = t->name;
+    v->name   = omi_name_retain(t->name);
     return v;
 }
 
@@ -197,6 +231,7 @@ static void tensor_free(om_tensor *t, om_tensor **dead) {
 
 /* The list of dead tensors runs through their names, which no one reads any more. */
 void omi_push_dead(om_tensor **dead, om_tensor *t) {
+    omi_name_release(t->name);
     t->name = (const char *)*dead;
     *dead   = t;
 }

@@ -47,7 +47,7 @@ struct om_tensor {
     om_storage *storage;
     int64_t offset, shape[OM_MAX_RANK], strides[OM_MAX_RANK]; /* in elements     */
     om_grad_slot *grad; /* leaf gradient, NULL until needed                    */
-    const char *name;   /* interned                                            */
+    const char *name;   /* counted text of omi_name_new, shared by aliases; NULL */
     const char *origin; /* operator that made it, a literal, for messages      */
 };
 
@@ -121,6 +121,11 @@ om_status omi_check_number(double v, om_dtype t);
 
 /* First line of every operator on each tensor argument: NULL or blocked is an error. */
 om_status omi_check_arg(const om_tensor *t, const char *what);
+
+/* A counted copy of a name, with one reference; NULL and raised. */
+const char *omi_name_new(const char *text);
+const char *omi_name_retain(const char *name); /* NULL is fine in both */
+void omi_name_release(const char *name);
 
 uint64_t omi_next_id(void);
 void omi_storage_release(om_storage *s);

@@ -106,9 +106,11 @@ static om_tconst *const_new(om_tracer *tr, om_tensor *t, int rank, const int64_t
     memcpy(c->strides, strides, (size_t)rank * sizeof *strides);
     c->first       = omi_site();
     c->first_op    = op;
-    c->tensor_name = t->name;
-    c->v           = (om_tvalue){.kind = OM_TV_CONST, .dtype = t->dtype, .rank = c->rank, .c = c};
-    c->v.e         = omi_arena_array(&tr->arena, rank ? (size_t)rank : 1, sizeof *c->v.e);
+    c->tensor_name = NULL;
+    if (t->name && !(c->tensor_name = omi_arena_strndup(&tr->arena, t->name, strlen(t->name))))
+        return NULL;
+    c->v   = (om_tvalue){.kind = OM_TV_CONST, .dtype = t->dtype, .rank = c->rank, .c = c};
+    c->v.e = omi_arena_array(&tr->arena, rank ? (size_t)rank : 1, sizeof *c->v.e);
     if (!c->v.e) return NULL;
     for (int i = 0; i < rank; i++)
         c->v.e[i] = omi_ext_static(shape[i]);

@@ -139,7 +139,7 @@ static om_tensor *copy_example(om_tensor *example, const char *name) {
     if (omi_check_cancel() != OM_OK) return NULL;
     om_set_name(x, name);
     x->origin = "om_trace_input";
-    return x;
+    return omi_failed() ? NULL : x;
 }
 
 om_tensor *om_trace_input(om_tracer *tr, const char *name, om_tensor *example, int n_axes,

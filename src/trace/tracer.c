@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/opts.h"
+#include "base/words.h"
 #include "onemodel/autograd.h"
 #include "trace/lower.h"
 

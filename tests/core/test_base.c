@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "base/words.h"
 
 static om_status inner(void) {
     OMI_ENTER("om_inner");
@@ -189,6 +191,38 @@ static void test_text_and_intern(void **state) {
     char buf[64];
     assert_string_equal(omi_shape_text(buf, sizeof buf, 2, (int64_t[]){3, 4}), "[3,4]");
     assert_string_equal(omi_shape_text(buf, sizeof buf, 0, NULL), "[]");
+}
+
+/* The least time of several looks at a thousand words. */
+static double seconds_of_1000_words(void) {
+    double least = 1e9;
+    for (int k = 0; k < 20; k++) {
+        char word[32];
+        clock_t start = clock();
+        for (int i = 0; i < 1000; i++) {
+            snprintf(word, sizeof word, "word.%d", i);
+            assert_non_null(omi_intern(word));
+        }
+        double took = (double)(clock() - start) / CLOCKS_PER_SEC;
+        if (took < least) least = took;
+    }
+    return least;
+}
+
+static void words_are_found_however_many_there_are(void **state) {
+    (void)state;
+    double few       = seconds_of_1000_words();
+    const char *kept = omi_intern("word.7");
+    char word[32];
+    for (int i = 0; i < 400000; i++) {
+        snprintf(word, sizeof word, "other.%d", i);
+        assert_non_null(omi_intern(word));
+    }
+    assert_ptr_equal(omi_intern("word.7"), kept);
+    assert_ptr_equal(omi_intern("other.399999"), omi_intern(word));
+    double many = seconds_of_1000_words();
+    print_message("1000 words: %.0f us among few, %.0f among 400,000\n", few * 1e6, many * 1e6);
+    assert_true(many < 12 * few);
 }
 
 static void freed(void *ctx, void *data) {
@@ -441,6 +475,7 @@ int main(void) {
         OM_TEST(test_arena),
         OM_TEST(test_maps),
         OM_TEST(test_text_and_intern),
+        OM_TEST(words_are_found_however_many_there_are),
         OM_TEST(test_buffer),
         OM_TEST(test_pool_runs_each_chunk_once),
         OM_TEST(test_nested_jobs_run_inline),

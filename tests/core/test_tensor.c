@@ -3,8 +3,10 @@
  */
 #include "harness.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "onemodel/autograd.h"
 #include "onemodel/ops.h"
@@ -258,6 +260,67 @@ static void test_every_allocation_may_fail(void **state) {
     assert_true(harness_fail_each(everything, NULL) > 20);
 }
 
+/* A12: a name is a copy that ends with its tensor and counts. */
+static void names_end_with_their_tensors(void **state) {
+    (void)state;
+    om_memory_stats a, b;
+    om_memory(&a);
+    char name[200];
+    memset(name, 'n', sizeof name);
+    om_tensor *t = om_retain(iota(2));
+    om_scope_drain();
+    om_trim();
+    om_memory(&a);
+    for (int i = 0; i < 1000; i++) {
+        om_tensor *u = iota(2);
+        snprintf(name + 180, 20, "%d", i);
+        om_set_name(u, name);
+    }
+    om_memory(&b);
+    assert_true(b.bytes - a.bytes > 1000 * 180); // counted
+    om_scope_drain();
+    size_t held = mallinfo2().uordblks;
+    for (int i = 1000; i < 101000; i++) {
+        snprintf(name + 180, 20, "%d", i);
+        om_set_name(t, name);
+    }
+    assert_string_equal(om_name(t), name);
+    om_trim();
+    om_memory(&b);
+    assert_in_range(b.bytes - a.bytes, 180, 400); // the last one
+    assert_in_range(mallinfo2().uordblks, 0, held + 100000);
+    om_set_name(t, om_name(t)); // its own text
+    assert_string_equal(om_name(t), name);
+
+    om_set_memory_limit(b.bytes + 16);
+    char longer[5000];
+    memset(longer, 'l', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    om_set_name(t, longer);
+    om_set_memory_limit(0);
+    check_error(OM_ERR_NOMEM, "om_set_name");
+    assert_int_equal(om_name(t)[0], 'n'); // as it was
+    om_set_name(t, NULL);
+    assert_null(om_name(t));
+    om_release(t);
+}
+
+/* An alias that a record saved shows the name, whatever becomes of the tensor. */
+static void a_name_outlives_its_tensor_in_records(void **state) {
+    (void)state;
+    om_tensor *w = om_retain(om_ones(OM_F32, OM_DIMS(3)));
+    om_set_name(w, "the.weight");
+    om_tensor *x = om_ones(OM_F32, OM_DIMS(3));
+    om_set_requires_grad(x, true);
+    om_tensor *view = om_reshape(w, OM_DIMS(3, 1));
+    om_tensor *y    = om_sum_all(om_mul(x, w));
+    om_set_name(w, "another");
+    om_release(w);
+    om_fill_(view, 2);
+    assert_int_equal(om_backward(y), OM_ERR_STATE);
+    check_error(OM_ERR_STATE, "the.weight");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(test_scope_owns_results),
@@ -274,6 +337,8 @@ int main(void) {
         OM_TEST(test_blocked_layout_is_refused_by_name),
         OM_TEST(test_threads_share_tensors),
         OM_TEST(test_every_allocation_may_fail),
+        OM_TEST(names_end_with_their_tensors),
+        OM_TEST(a_name_outlives_its_tensor_in_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
