@@ -83,6 +83,8 @@ int cli_common(const cli_command *c, const cli_option *o, const char *value);
 /* Prints the pending error for `subject` (a file name, or NULL) and returns the exit code for it.
  */
 int cli_failed(const char *subject);
+/* Says that the command itself has none; returns the exit code. */
+int cli_no_memory(void);
 int cli_exit_code(om_status s);
 /* Sets the flag that Ctrl-C, SIGTERM and --timeout raise. */
 void cli_catch_signals(void);

@@ -115,7 +115,7 @@ static int run_session(const run_args *a, om_session *s) {
     int n_in = om_session_n_inputs(s), n_out = om_session_n_outputs(s);
     om_binding *in  = calloc((size_t)n_in + 1, sizeof *in);
     om_tensor **out = calloc((size_t)n_out + 1, sizeof(om_tensor *));
-    int code        = in && out ? check_outputs(a, s) : EXIT_LIMIT;
+    int code        = in && out ? check_outputs(a, s) : cli_no_memory();
     cli_json j      = {.f = cli.json ? stdout : NULL};
     if (!code) code = cli_make_inputs(&a->in, s, in);
     if (!code && om_session_run(s, n_in, in, n_out, out) != OM_OK) code = cli_failed(a->model);

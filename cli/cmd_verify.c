@@ -93,11 +93,11 @@ static int hash_once(const verify_args *a, int isa, int threads, char *hex) {
         return cli_failed(NULL);
     om_session *s = om_session_load(a->model, NULL);
     if (!s) return cli_failed(a->model);
-    om_binding in[64];
-    om_shape shapes[64];
-    const void *data[64];
-    int n    = om_session_n_inputs(s);
-    int code = n <= 64 ? cli_make_inputs(&a->in, s, in) : EXIT_LIMIT;
+    int n             = om_session_n_inputs(s);
+    om_binding *in    = calloc((size_t)n + 1, sizeof *in);
+    om_shape *shapes  = calloc((size_t)n + 1, sizeof *shapes);
+    const void **data = calloc((size_t)n + 1, sizeof *data);
+    int code          = in && shapes && data ? cli_make_inputs(&a->in, s, in) : cli_no_memory();
     for (int i = 0; !code && i < n; i++) {
         in[i].tensor   = om_contiguous(in[i].tensor);
         data[i]        = om_data(in[i].tensor);
@@ -110,6 +110,9 @@ static int hash_once(const verify_args *a, int isa, int threads, char *hex) {
         code = cli_failed(a->model);
     om_run_free(r);
     om_session_free(s);
+    free(in);
+    free(shapes);
+    free(data);
     return code;
 }
 

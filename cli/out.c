@@ -107,21 +107,40 @@ int cli_exit_code(om_status s) {
     }
 }
 
+/* Does the message say which file it is about? Readers begin with its name, without folders: that
+ * is skipped, so that the path stands there once. */
+static bool names(const char **text, const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base);
+    char quoted[300];
+    if (n && strncmp(*text, base, n) == 0 && strncmp(*text + n, ": ", 2) == 0) {
+        *text += n + 2;
+        return false;
+    }
+    snprintf(quoted, sizeof quoted, "'%.290s'", path);
+    return strstr(*text, quoted) != NULL;
+}
+
 int cli_failed(const char *subject) {
     om_error e;
     if (om_catch(&e) == OM_OK) return EXIT_YES;
+    const char *text = e.message;
     fputs("onemodel: ", stderr);
-    if (subject) {
+    if (subject && !names(&text, subject)) {
         cli_text(stderr, subject);
         fputs(": ", stderr);
     }
     if (e.status == OM_ERR_CANCELLED)
         fputs(signal_seen == SIGALRM ? "stopped by --timeout" : "stopped by a signal", stderr);
     else
-        cli_text(stderr, e.message);
+        cli_text(stderr, text);
     if (e.status == OM_ERR_INTERNAL) fputs(" (a bug; please report it)", stderr);
     fputc('\n', stderr);
     return cli_exit_code(e.status);
+}
+
+int cli_no_memory(void) {
+    return fputs("onemodel: out of memory\n", stderr), EXIT_LIMIT;
 }
 
 int cli_finish(int code) {

@@ -215,5 +215,8 @@ om_status omi_fail_trace(om_trace_kind kind, const char *fmt, ...) {
 }
 
 om_status omi_fail_nomem(size_t bytes) {
-    return omi_fail(OM_ERR_NOMEM, "out of memory (%zu bytes asked for)", bytes);
+    const omi_purpose *p = omi_state()->purpose;
+    char text[300]       = "";
+    if (p && !omi_failed()) p->write(p->ctx, text, sizeof text);
+    return omi_fail(OM_ERR_NOMEM, "out of memory (%zu bytes asked for%s)", bytes, text);
 }

@@ -94,6 +94,7 @@ void omi_module_reset(int depth);
 /* Raise: record the error unless one is pending, and return the pending status. */
 om_status omi_fail(om_status s, const char *fmt, ...) OM_PRINTF(2, 3) OM_COLD;
 om_status omi_fail_trace(om_trace_kind kind, const char *fmt, ...) OM_PRINTF(2, 3) OM_COLD;
+/* Adds what omi_state()->purpose writes, for large allocations whose reason a user can change. */
 om_status omi_fail_nomem(size_t bytes) OM_COLD;
 /* Breakpoint target: called once for every error raised. */
 void omi_error_break(void);

@@ -64,6 +64,13 @@ struct om_seam;
 struct om_call;
 struct om_record;
 
+/* Writes what memory is for, for the message that there is none: " for the values of a run; ...".
+ */
+typedef struct omi_purpose {
+    void (*write)(const void *ctx, char *out, size_t n);
+    const void *ctx;
+} omi_purpose;
+
 typedef struct om_state {
     /* error.c */
     int32_t depth; /* calls running; those past OMI_CALL_DEPTH are not in calls */
@@ -81,6 +88,7 @@ typedef struct om_state {
     bool held;   /* what is being written must be finished               */
     bool cut;    /* work was left out since the last omi_check_cancel    */
     /* alloc.c */
+    const omi_purpose *purpose; /* what the memory asked for now is for, or NULL */
     omi_cache cache;
     /* tensor */
     uint64_t id_next, id_end;

@@ -117,9 +117,29 @@ static bool needs_copy(const om_ginit *t, size_t item) {
     return false;
 }
 
+/* What is wrong, for a problem. */
+typedef struct om_fact {
+    char text[280];
+} om_fact;
+
+/* Why the bytes of t cannot be those of its type and sizes. */
+static void wrong_bytes(const om_ginit *t, size_t item, om_fact *f) {
+    char shape[120];
+    int64_t n = 0;
+    omi_shape_text(shape, sizeof shape, t->rank, t->dims);
+    if (omi_numel_of(t->dtype, t->rank, t->dims, &n))
+        snprintf(f->text, sizeof f->text, "its type %s and sizes %s need %zu bytes; it has %zu",
+                 om_dtype_name((om_dtype)t->dtype), shape, (size_t)n * item, t->bytes);
+    else
+        snprintf(f->text, sizeof f->text,
+                 "its sizes %s are beyond what can be addressed (their product, zeros aside, times "
+                 "%zu bytes, must stay below 2^63)",
+                 shape, item);
+}
+
 /* Contents of t for value v. Types without kernels stay unknown; a node that uses them reports it.
  */
-static om_status set_contents(om_program *p, om_pval *v, const om_ginit *t, const char **what) {
+static om_status set_contents(om_program *p, om_pval *v, const om_ginit *t, om_fact *what) {
     int64_t n   = 0;
     size_t item = om_dtype_size((om_dtype)t->dtype), bytes = 0;
     v->dtype = t->dtype;
@@ -127,7 +147,7 @@ static om_status set_contents(om_program *p, om_pval *v, const om_ginit *t, cons
     if (t->rank > OM_MAX_RANK || !item) return OM_OK;
     if (!omi_numel_of(t->dtype, t->rank, t->dims, &n) || (bytes = (size_t)n * item) != t->bytes ||
         (bytes && (!t->buf || t->offset > t->buf->bytes || bytes > t->buf->bytes - t->offset))) {
-        *what = "its bytes do not match its type and sizes";
+        wrong_bytes(t, item, what);
         return OM_ERR_MALFORMED;
     }
     for (int i = 0; i < t->rank; i++)
@@ -162,7 +182,7 @@ static om_status set_scalar_list(om_program *p, om_pval *v, int32_t dtype, int r
 /* A Constant node is a constant value. */
 static om_status read_constant(om_program *p, uint32_t node, om_problems *pr) {
     const om_gnode *n = &p->graph->nodes[node];
-    const char *what  = "";
+    om_fact what      = {""};
     const om_attr *a  = n->n_attr == 1 ? &n->attrs[0] : NULL;
     om_status s       = OM_ERR_UNSUPPORTED;
     if (n->n_in || n->n_out != 1 || n->out[0] == OM_NO_VALUE || !a) {
@@ -182,9 +202,9 @@ static om_status read_constant(om_program *p, uint32_t node, om_problems *pr) {
     else if (a->type == OM_ATTR_INTS && strcmp(a->name, "value_ints") == 0)
         s = set_scalar_list(p, v, OM_I64, 1, a->n, a->ints);
     else
-        what = "this form of constant is not read";
+        snprintf(what.text, sizeof what.text, "this form of constant is not read");
     if (omi_failed()) return om_pending();
-    if (s != OM_OK) omi_problems_note(pr, p->graph, node, s, what);
+    if (s != OM_OK) omi_problems_note(pr, p->graph, node, s, what.text);
     return OM_OK;
 }
 
@@ -268,10 +288,10 @@ static om_status set_values(om_program *p, om_problems *pr) {
         om_pval *v = &p->values[i];
         *v         = (om_pval){.name = g->values[i].name, .index = i, .rank = -1};
         if (g->values[i].init < 0) continue;
-        const char *what = "";
-        om_status s      = set_contents(p, v, &g->inits[g->values[i].init], &what);
+        om_fact what = {""};
+        om_status s  = set_contents(p, v, &g->inits[g->values[i].init], &what);
         if (omi_failed()) return om_pending();
-        if (s != OM_OK) note_value(pr, &g->values[i], "initializer", s, what);
+        if (s != OM_OK) note_value(pr, &g->values[i], "initializer", s, what.text);
     }
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         const om_gvalue *v = &g->values[g->inputs[i]];

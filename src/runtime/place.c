@@ -157,6 +157,18 @@ static void set_address(om_placer *p, uint32_t v) {
             (om_place){v, p->blocks[r->block].offset + (size_t)h->offset};
 }
 
+static void note_largest(om_placer *p) {
+    om_plan *plan = p->b->plan;
+    plan->largest = OM_NO_VALUE;
+    for (uint32_t i = 0; i < plan->n_steps; i++)
+        for (uint32_t k = 0; k < plan->steps[i]->n_out; k++) {
+            uint32_t v = plan->steps[i]->out[k];
+            if (v == OM_NO_VALUE || bytes_of(p, v) <= plan->largest_bytes) continue;
+            plan->largest       = v;
+            plan->largest_bytes = bytes_of(p, v);
+        }
+}
+
 om_status omi_place(om_builder *b) {
     om_plan *plan = b->plan;
     om_placer p   = {.b = b};
@@ -167,6 +179,7 @@ om_status omi_place(om_builder *b) {
     plan->patches = omi_arena_array(&plan->arena, plan->n_values + 1u, sizeof *plan->patches);
     plan->places  = omi_arena_array(&plan->arena, plan->n_values + 1u, sizeof *plan->places);
     if (!ws || !p.home || !p.blocks || !plan->patches || !plan->places) return om_pending();
+    note_largest(&p);
     set_roots(&p);
     follow_steps(&p);
     OM_TRY(set_outputs(&p));

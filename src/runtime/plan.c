@@ -7,9 +7,11 @@
  * with the kernels a run would use, so folding changes no bit.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/thread.h"
+#include "base/utf8.h"
 #include "runtime/builder.h"
 
 static om_status take_inputs(om_builder *b, const om_feed *feeds) {
@@ -160,13 +162,14 @@ static om_status build(om_builder *b, const om_feed *feeds, int64_t limit) {
     OM_TRY(select_all(b));
     OM_TRY(omi_place(b));
     size_t run = b->plan->bytes + b->plan->out_bytes, need = b->held + b->plan->arena.total + run;
-    if (limit > 0 && need > (size_t)limit)
-        return omi_fail(
-            OM_ERR_LIMIT,
-            "a run of these sizes needs %zu bytes, %zu of them for its values; memory_limit "
-            "is %lld: use smaller sizes or raise it",
-            need, run, (long long)limit);
-    return OM_OK;
+    if (limit <= 0 || need <= (size_t)limit) return OM_OK;
+    char largest[300];
+    omi_plan_largest(b->plan, largest, sizeof largest);
+    return omi_fail(
+        OM_ERR_LIMIT,
+        "a run of these sizes needs %zu bytes, %zu of them for its values; memory_limit "
+        "is %lld: use smaller sizes or raise it%s",
+        need, run, (long long)limit, largest);
 }
 
 om_plan *omi_plan_new(om_program *p, const om_feed *feeds, int workers, int64_t limit) {
@@ -182,6 +185,17 @@ om_plan *omi_plan_new(om_program *p, const om_feed *feeds, int workers, int64_t 
     if (s == OM_OK) return plan;
     omi_plan_release(plan);
     return NULL;
+}
+
+void omi_plan_largest(const om_plan *p, char *out, size_t n) {
+    const om_graph *g = p->program->graph;
+    char name[100], node[160];
+    out[0] = 0;
+    if (p->largest >= g->n_values || g->values[p->largest].producer < 0) return;
+    const om_gvalue *v = &g->values[p->largest];
+    snprintf(out, n, "; the largest value is '%s' of %s, %zu bytes",
+             omi_escape_buf(name, sizeof name, v->name, strlen(v->name)),
+             omi_node_text(g, (uint32_t)v->producer, node, sizeof node), p->largest_bytes);
 }
 
 om_plan *omi_plan_retain(om_plan *p) {

@@ -57,6 +57,9 @@ typedef struct om_plan {
     uint32_t n_in, n_out;
     size_t bytes;     /* of the arena of a run */
     size_t out_bytes; /* of all outputs        */
+    uint32_t
+        largest; /* the value with most bytes that a step makes, for messages; or OM_NO_VALUE */
+    size_t largest_bytes;
     int workers;
 } om_plan;
 
@@ -65,6 +68,9 @@ typedef struct om_plan {
 om_plan *omi_plan_new(om_program *p, const om_feed *feeds, int workers, int64_t limit);
 om_plan *omi_plan_retain(om_plan *p);
 void omi_plan_release(om_plan *p);
+/* Which value makes a run of this plan large: "; the largest value is 'y' of node ... with N
+ * bytes", or "". */
+void omi_plan_largest(const om_plan *p, char *out, size_t n);
 
 /* Sizes against the declared ones: fixed sizes, symbols that must agree, ranges. Raises
  * OM_ERR_SHAPE. */

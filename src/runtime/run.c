@@ -7,6 +7,7 @@
  */
 #include "runtime/run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -26,13 +27,28 @@ static size_t memory_bytes(const om_run *r) {
     return aligned(r->plan->bytes) + (r->owns_outputs ? r->plan->out_bytes : 0) + OM_ALIGN;
 }
 
+static void write_purpose(const void *plan, char *out, size_t n) {
+    static const char what[] = ", for the values of one run";
+    snprintf(out, n, "%s", what);
+    omi_plan_largest(plan, out + sizeof what - 1, n - sizeof what + 1);
+}
+
+/* The memory of a run; a refusal says which value asks for it. */
+static void *alloc_values(const om_run *r) {
+    const omi_purpose purpose = {write_purpose, r->plan};
+    omi_state()->purpose      = &purpose;
+    void *p                   = omi_alloc_aligned(memory_bytes(r));
+    omi_state()->purpose      = NULL;
+    return p;
+}
+
 om_run *omi_run_new(om_plan *plan, bool own_outputs) {
     om_run *r = omi_calloc(sizeof *r);
     if (!r) return NULL;
     r->plan         = omi_plan_retain(plan);
     r->owns_outputs = own_outputs;
     r->ptr          = omi_calloc(table_bytes(plan));
-    r->arena        = r->ptr ? omi_alloc_aligned(memory_bytes(r)) : NULL;
+    r->arena        = r->ptr ? alloc_values(r) : NULL;
     if (!r->arena) return om_run_free(r), NULL;
     r->own  = r->ptr + plan->n_values;
     r->last = r->own + plan->n_out;

@@ -23,6 +23,7 @@ check() {
         passed=$((passed + 1))
     fi
 }
+mkdir "$work/wide"
 "$dump" "$work" || { echo "the models could not be made"; exit 1; }
 cd "$work" || exit 1
 
@@ -97,6 +98,24 @@ unpack pool.onnx CAg6kAEKUQoBeBIBeSIHTWF4UG9vbCodCgxrZXJuZWxfc2hhcGVA/////wdA///
 check "conv with pads of 2^30 is refused" 5 "padded extent 2147483649" "$om" run far.onnx
 check "conv with a kernel of 2^58 is refused" 0 "onemodel: hollow.onnx" sh -c "'$om' run hollow.onnx --threads 8; case \$? in 3|5) ;; *) exit 1 ;; esac"
 check "max pool with a kernel of 2^31-1 in time" 0 "[[[[1.83218, 1.83218, 1.83218, 1.83218]," "$om" run pool.onnx --timeout=2s
+
+# Facts, once, with the node: sizes that cannot be, bytes that do not fit, memory that there is not.
+unpack sizes.onnx CAk6WgoNCgF3EgFzIgVTaGFwZQoXCgFzEgF5IgRDYXN0KgkKAnRvGAGgAQISAWcqEQgACICAgICAgICAQBABQgF3Wg8KAXgSCgoICAESBAoCCAFiCQoBeRIECgIIAUIECgAQFA==
+unpack asks.onnx CAk6XgoXCgFuEgFjIg9Db25zdGFudE9mU2hhcGUKEwoBYwoBeBIBeRoDc3VtIgNBZGQSAWcqDwgBEAc6BoCAgICAAkIBbloPCgF4EgoKCAgBEgQKAggBYgkKAXkSBAoCCAFCBAoAEBQ=
+unpack both.onnx CAk6WQojCgF4EgFhGgVmaXJzdCIHU29mdG1heCoLCgRheGlzGGOgAQIKEwoBYRIBeRoGc2Vjb25kIgNGb28SAWdaDwoBeBIKCggIARIECgIIAWIJCgF5EgQKAggBQgQKABAU
+check "sizes beyond what can be addressed are named" 1 "initializer 'w': its sizes [0,4611686018427387904] are beyond" "$om" inspect sizes.onnx
+check "memory that there is not names the node" 5 "for the values of one run; the largest value is 'c' of node #0 (ConstantOfShape), 274877906944 bytes" "$om" run asks.onnx
+check "inspect lists each problem on its own line" 1 "cannot be run: 2 problems, above" "$om" inspect both.onnx
+if [ "$(grep -c "^  node '" "$work/out")" -eq 2 ] && ! grep -qF 'x0a' "$work/out"; then passed=$((passed + 1)); else bad "two problems, two lines"; fi
+mkdir folder
+head -c 100 cnn.onnx >folder/cut.onnx
+check "a reader's refusal" 3 "onemodel: folder/cut.onnx: byte" "$om" inspect folder/cut.onnx
+if [ "$(grep -o cut.onnx "$work/err" | wc -l)" -eq 1 ]; then passed=$((passed + 1)); else bad "names its file once"; fi
+check "a file that is not there is named once" 4 "onemodel: cannot open 'none.om'" "$om" inspect none.om
+# Models of many inputs.
+check "verify with 65 inputs" 0 "equal bits" "$om" verify wide/wide.onnx --isa scalar
+check "50,000 inputs in time" 0 "y sha256" "$om" run wide/wider.onnx --timeout=20s
+check "and the clock is seen while they are bound" 5 "timeout" "$om" run wide/wider.onnx --timeout=1ms
 
 check "timeout" 5 "timeout" "$om" run residual.onnx --timeout=20ms -i x=random:shape=600x2x64x64
 "$om" run residual.onnx -i x=random:shape=3000x2x64x64 -o y=never.npy >out 2>err &

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/hash.h"
+#include "graph/repair.h"
 
 typedef struct tally {
     int loaded, refused;
@@ -38,19 +37,6 @@ static void try_load(const uint8_t *p, size_t n, tally *t) {
     om_catch(NULL);
     om_graph_release(g);
     t->loaded++;
-}
-
-/* Writes every checksum that the table leads to anew. */
-static void repair(uint8_t *p, size_t n) {
-    uint32_t sections = omi_load_u32(p + 24);
-    if (n < 64 || sections > (n - 64) / 32) return;
-    for (uint32_t i = 0; i < sections; i++) {
-        uint8_t *row = p + 64 + 32 * i;
-        uint64_t at = omi_load_u64(row + 8), m = omi_load_u64(row + 16);
-        if (at <= n && m <= n - at) omi_store_u64(row + 24, omi_xxh64(p + at, (size_t)m, 0));
-    }
-    omi_store_u64(p + 32, omi_xxh64(p + 64, 32 * (size_t)sections, 0));
-    omi_store_u64(p + 56, omi_xxh64(p, 56, 0));
 }
 
 static void mutate(const uint8_t *file, size_t n, bool om, tally *t) {

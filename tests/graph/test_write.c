@@ -109,6 +109,17 @@ static void seal_refuses_what_is_wrong(void **state) {
     expect_error(OM_ERR_MALFORMED);
     om_graph_release(g);
 
+    g          = empty_graph(); // y = Add(x, y): a node that reads what it makes
+    uint32_t x = omi_graph_add_value(g, "x", 1, 0, NULL),
+             y = omi_graph_add_value(g, "y", 1, 0, NULL);
+    omi_graph_add_input(g, x);
+    omi_graph_add_node(g, "Add", "", "own", 2, (const uint32_t[]){x, y}, 1, &y);
+    omi_graph_add_output(g, y);
+    assert_int_equal(omi_graph_seal(g), OM_ERR_MALFORMED);
+    assert_non_null(
+        strstr(expect_error(OM_ERR_MALFORMED), "reads 'y' before node 'own' (Add, #0)"));
+    om_graph_release(g);
+
     g = empty_graph();
     a = omi_graph_add_value(g, "a", 1, 0, NULL);
     omi_graph_add_output(g, a);
