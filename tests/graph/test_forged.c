@@ -85,7 +85,7 @@ static void a_string_ends_in_a_nul(void **state) {
     omi_store_u32(row + 4, omi_load_u32(row + 4) - 1);
     is_refused(&f, "does not end");
 
-    f = forge(sample_all, 0); // and the last byte of all strings is one that ends
+    f            = forge(sample_all, 0); // and the last byte of all strings is one that ends
     size_t bytes = 0, at = section_at(f.p, "STRS", &bytes);
     f.p[at + bytes - 1] = 'x';
     is_refused(&f, "does not end");
