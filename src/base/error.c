@@ -91,7 +91,8 @@ void omi_frames_left(om_state *s, const char *function, const void *address, con
     s->module_depth = s->calls[depth].modules;
     if (depth) return;
     // Nothing of the library runs on this thread: what the calls that were left had set is undone.
-    s->inside = s->held = s->cut = false;
+    s->inside = s->held = false;
+    s->cut              = 0;
     if (s->here_depth > s->here_start) s->here[0] = s->here[s->here_depth - 1];
     s->here_depth = s->here_depth > s->here_start;
 }

@@ -71,6 +71,9 @@ typedef struct omi_purpose {
     const void *ctx;
 } omi_purpose;
 
+/* Why work was left out: the cancel flag; an element type without code (base/dtype.h). */
+enum { OMI_CUT_CANCEL = 1, OMI_CUT_TYPE = 2 };
+
 typedef struct om_state {
     /* error.c */
     int32_t depth; /* calls running; those past OMI_CALL_DEPTH are not in calls */
@@ -86,7 +89,7 @@ typedef struct om_state {
     int worker_cap;
     bool inside; /* running a chunk: nested jobs go inline               */
     bool held;   /* what is being written must be finished               */
-    bool cut;    /* work was left out since the last omi_check_cancel    */
+    uint8_t cut; /* OMI_CUT_*: work was left out since omi_check_cancel  */
     /* alloc.c */
     const omi_purpose *purpose; /* what the memory asked for now is for, or NULL */
     omi_cache cache;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/fpenv.h"
-#include "base/alloc.h"
 #include "base/lock.h"
 #include "base/os.h"
 
@@ -39,7 +39,7 @@ static struct pool {
     int64_t n;
     _Atomic int64_t next;
     const om_cancel *cancel; /* the caller's flag, which every worker looks at */
-    bool cut;                /* a worker left chunks out                        */
+    uint8_t cut;             /* OMI_CUT_*: a worker left work out               */
     int slots;               /* workers that may still join this job         */
     int joined;              /* worker ids handed out, the caller has 0      */
     int active;              /* threads inside the job                       */
@@ -75,13 +75,20 @@ bool omi_cancelled(void) {
 bool omi_cut_short(void) {
     om_state *s = omi_state();
     if (OM_LIKELY(!cancelled(s))) return false;
-    return s->cut = true;
+    s->cut |= OMI_CUT_CANCEL;
+    return true;
 }
 om_status omi_check_cancel(void) {
     om_state *s = omi_state();
     if (OM_LIKELY(!s->cut && !cancelled(s))) return OM_OK;
-    s->cut = false;
+    bool no_type = s->cut & OMI_CUT_TYPE;
+    s->cut       = 0;
+    if (no_type)
+        return omi_fail(OM_ERR_INTERNAL, "a computation met an element type it has no code for");
     return omi_fail(OM_ERR_CANCELLED, "the cancel flag was raised");
+}
+void omi_no_type(void) {
+    omi_state()->cut |= OMI_CUT_TYPE;
 }
 bool omi_hold_cancel(bool on) {
     om_state *s = omi_state();
@@ -164,7 +171,7 @@ static void *thread_main(void *arg_state) {
         int64_t n     = pool.n;
         int id        = ++pool.joined;
         s->cancel     = pool.cancel;
-        s->cut        = false;
+        s->cut        = 0;
         pool.slots--;
         pool.active++;
         omi_unlock(&pool.lock);
@@ -227,7 +234,7 @@ typedef struct user_job {
     omi_body body;
     void *arg;
     const om_cancel *cancel;
-    bool cut;
+    uint8_t cut;
     pthread_mutex_t lock;
     pthread_cond_t freed;
     int n_ids;
@@ -245,16 +252,18 @@ static void user_body(void *arg, int64_t i) {
     // The thread may be one of the caller's own, with a flag and a call of its own.
     om_state *s           = omi_state();
     const om_cancel *flag = s->cancel;
-    bool old = s->inside, own_held = s->held, own_cut = s->cut;
-    s->inside = true;
-    s->cancel = j->cancel;
-    s->held = s->cut = false;
+    bool old = s->inside, own_held = s->held;
+    uint8_t own_cut = s->cut, left_out;
+    s->inside       = true;
+    s->cancel       = j->cancel;
+    s->held         = false;
+    s->cut          = 0;
     if (!omi_cut_short()) j->body(j->arg, i, id);
-    bool left_out = s->cut;
-    s->inside     = old;
-    s->cancel     = flag;
-    s->held       = own_held;
-    s->cut        = own_cut;
+    left_out  = s->cut;
+    s->inside = old;
+    s->cancel = flag;
+    s->held   = own_held;
+    s->cut    = own_cut;
     pthread_mutex_lock(&j->lock);
     j->cut |= left_out;
     j->ids[j->n_ids++] = id;
@@ -305,7 +314,7 @@ void omi_parallel(int64_t n, omi_body body, void *arg) {
     pool.arg    = arg;
     pool.n      = n;
     pool.cancel = s->held ? NULL : s->cancel;
-    pool.cut    = false;
+    pool.cut    = 0;
     atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
     pool.joined = 0;
     pool.slots  = workers - 1 < pool.started ? workers - 1 : pool.started;

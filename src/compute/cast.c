@@ -5,6 +5,7 @@
  */
 #include "compute/elementwise.h"
 
+#include "base/dtype.h"
 #include "compute/map.h"
 
 OM_INLINE int64_t to_i64(double v) {
@@ -31,47 +32,71 @@ typedef void (*cast_fn)(int64_t n, const void *x, void *y);
         }                                                                                          \
     }
 #define CASTS(from, tx, as64, as32, as8)                                                           \
-    CAST(from, f32, tx, float, v)                                                                  \
-    CAST(from, f64, tx, double, v)                                                                 \
-    CAST(from, i64, tx, int64_t, as64)                                                             \
-    CAST(from, i32, tx, int32_t, as32)                                                             \
-    CAST(from, u8, tx, uint8_t, as8)                                                               \
-    CAST(from, b8, tx, uint8_t, v != 0)
-CASTS(f32, float, to_i64((double)v), to_i32((double)v), to_u8((double)v))
-CASTS(f64, double, to_i64(v), to_i32(v), to_u8(v))
-CASTS(i64, int64_t, v, (uint32_t)v, (uint64_t)v)
-CASTS(i32, int32_t, v, v, (uint32_t)v)
-CASTS(u8, uint8_t, v, v, v)
-CASTS(b8, uint8_t, v != 0, v != 0, v != 0)
+    CAST(from, F32, tx, float, v)                                                                  \
+    CAST(from, F64, tx, double, v)                                                                 \
+    CAST(from, I64, tx, int64_t, as64)                                                             \
+    CAST(from, I32, tx, int32_t, as32)                                                             \
+    CAST(from, U8, tx, uint8_t, as8)                                                               \
+    CAST(from, BOOL, tx, uint8_t, v != 0)
+CASTS(F32, float, to_i64((double)v), to_i32((double)v), to_u8((double)v))
+CASTS(F64, double, to_i64(v), to_i32(v), to_u8(v))
+CASTS(I64, int64_t, v, (uint32_t)v, (uint64_t)v)
+CASTS(I32, int32_t, v, v, (uint32_t)v)
+CASTS(U8, uint8_t, v, v, v)
+CASTS(BOOL, uint8_t, v != 0, v != 0, v != 0)
 
+/* Where a type stands in the table: rows of the list that are computed with. */
+enum {
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field) AT_##ID,
+#include "base/dtype.def"
+#undef OM_DTYPE
+#undef OM_DTYPE_STORED
+    N_TYPES
+};
 static int type_row(om_dtype t) {
     switch (t) {
-    case OM_F32:
-        return 0;
-    case OM_F64:
-        return 1;
-    case OM_I64:
-        return 2;
-    case OM_I32:
-        return 3;
-    case OM_U8:
-        return 4;
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
+    case OM_##ID:                                                                                  \
+        return AT_##ID;
+#include "base/dtype.def"
+#undef OM_DTYPE
+#undef OM_DTYPE_STORED
     default:
-        return 5;
+        return -1;
     }
 }
 
-#define ROW(t)                                                                                     \
-    { t##_to_f32, t##_to_f64, t##_to_i64, t##_to_i32, t##_to_u8, t##_to_b8 }
-static const cast_fn casts[6][6] = {ROW(f32), ROW(f64), ROW(i64), ROW(i32), ROW(u8), ROW(b8)};
+#define ROW(ID)                                                                                    \
+    [AT_##ID] = {[AT_F32] = ID##_to_F32, [AT_F64] = ID##_to_F64, [AT_I64] = ID##_to_I64,           \
+                 [AT_I32] = ID##_to_I32, [AT_U8] = ID##_to_U8,   [AT_BOOL] = ID##_to_BOOL},
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field) ROW(ID)
+static const cast_fn casts[N_TYPES][N_TYPES] = {
+#include "base/dtype.def"
+#undef OM_DTYPE
+#undef OM_DTYPE_STORED
+};
 
 static void cast_run(const omi_map *m, int64_t n, int64_t first, const void *const *in,
                      const int *step, void *const *out) {
     (void)first, (void)step;
-    casts[type_row(m->in[0]->dtype)][type_row(m->out[0]->dtype)](n, in[0], out[0]);
+    (*(const cast_fn *)m->fn)(n, in[0], out[0]);
 }
 
 void omi_cast(const om_view *x, const om_view *y) {
-    omi_map m = {.n_in = 1, .n_out = 1, .in = {x}, .out = {y}, .no_scalars = true, .run = cast_run};
+    int from = type_row(x->dtype), to = type_row(y->dtype);
+    if (from < 0 || to < 0 || !casts[from][to]) {
+        omi_no_type();
+        return;
+    }
+    omi_map m = {.n_in       = 1,
+                 .n_out      = 1,
+                 .in         = {x},
+                 .out        = {y},
+                 .no_scalars = true,
+                 .run        = cast_run,
+                 .fn         = &casts[from][to]};
     omi_map_apply(&m);
 }

@@ -1,8 +1,10 @@
 /*
- * element.c -- one element of any type from and to float64, by the casts of AR-9.2.
+ * element.c -- one element of any type from and to float64, by the casts of AR-9.2, and as an
+ * integer.
  */
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compute/move.h"
 
 /* Toward zero, saturating, NaN to 0. The bounds are powers of two, so the comparisons are exact. */
@@ -13,61 +15,60 @@ static int64_t saturate(double v, double lo, double hi, int64_t min, int64_t max
     return (int64_t)v;
 }
 
+#define FROM_FLOAT(type, bits) (type) v
+#define FROM_SIGNED(type, bits)                                                                    \
+    (type) saturate(v, -(double)(1ull << ((bits)-1)), (double)(1ull << ((bits)-1)),                \
+                    INT##bits##_MIN, INT##bits##_MAX)
+#define FROM_UNSIGNED(type, bits)                                                                  \
+    (type) saturate(v, 0, (double)(1ull << (bits)), 0, UINT##bits##_MAX)
+#define FROM_BOOL(type, bits) v != 0
+
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+
 void omi_element_from_double(double v, om_dtype t, void *element) {
-    float f32;
-    int64_t i64;
-    int32_t i32;
-    uint8_t u8;
     switch (t) {
-    case OM_F32:
-        f32 = (float)v;
-        memcpy(element, &f32, sizeof f32);
-        break;
-    case OM_F64:
-        memcpy(element, &v, sizeof v);
-        break;
-    case OM_I64:
-        i64 = saturate(v, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
-        memcpy(element, &i64, sizeof i64);
-        break;
-    case OM_I32:
-        i32 = (int32_t)saturate(v, -0x1p31, 0x1p31 - 1, INT32_MIN, INT32_MAX);
-        memcpy(element, &i32, sizeof i32);
-        break;
-    case OM_U8:
-        u8 = (uint8_t)saturate(v, 0, 255, 0, 255);
-        memcpy(element, &u8, sizeof u8);
-        break;
-    case OM_BOOL:
-        *(uint8_t *)element = v != 0;
-        break;
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
+    case OM_##ID: {                                                                                \
+        type e = FROM_##class(type, bits);                                                         \
+        memcpy(element, &e, sizeof e);                                                             \
+    } break;
+#include "base/dtype.def"
+#undef OM_DTYPE
     default:
-        break;
+        omi_no_type();
     }
 }
 
 double omi_element_to_double(const void *element, om_dtype t) {
-    float f32;
-    double f64;
-    int64_t i64;
-    int32_t i32;
     switch (t) {
-    case OM_F32:
-        memcpy(&f32, element, sizeof f32);
-        return (double)f32;
-    case OM_F64:
-        memcpy(&f64, element, sizeof f64);
-        return f64;
-    case OM_I64:
-        memcpy(&i64, element, sizeof i64);
-        return (double)i64;
-    case OM_I32:
-        memcpy(&i32, element, sizeof i32);
-        return i32;
-    case OM_U8:
-    case OM_BOOL:
-        return *(const uint8_t *)element;
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
+    case OM_##ID: {                                                                                \
+        type e;                                                                                    \
+        memcpy(&e, element, sizeof e);                                                             \
+        return (double)e;                                                                          \
+    }
+#include "base/dtype.def"
+#undef OM_DTYPE
     default:
-        return 0;
+        return omi_no_type(), 0;
+    }
+}
+
+int64_t omi_element_to_int(const void *element, om_dtype t) {
+    switch (t) {
+#define TO_FLOAT(e)    (omi_no_type(), 0)
+#define TO_SIGNED(e)   (e)
+#define TO_UNSIGNED(e) ((int64_t)(e))
+#define TO_BOOL(e)     (e)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
+    case OM_##ID: {                                                                                \
+        type e;                                                                                    \
+        memcpy(&e, element, sizeof e);                                                             \
+        return TO_##class(e);                                                                      \
+    }
+#include "base/dtype.def"
+#undef OM_DTYPE
+    default:
+        return omi_no_type(), 0;
     }
 }

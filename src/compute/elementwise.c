@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compute/elementwise_f32.h"
 #include "compute/elementwise_int.h"
 #include "compute/map.h"
@@ -83,12 +84,16 @@ void omi_unary(om_unary_kind k, const om_view *x, const om_view *y, bool fast) {
     if (x->dtype == OM_F32) {
         f.f32     = omi_unary_f32(omi_kernels(), k, fast);
         int64_t n = omi_view_numel(x);
-        if (n <= OMI_SMALL && omi_view_contiguous(x)) {
+        if (n <= OMI_SMALL && f.f32 && omi_view_contiguous(x)) {
             f.f32(n, x->data, y->data);
             return;
         }
     } else {
         f.plain = omi_unary_plain(k, x->dtype);
+    }
+    if (OM_UNLIKELY(!f.f32 && !f.plain)) {
+        omi_no_type();
+        return;
     }
     omi_map m = {.n_in       = 1,
                  .n_out      = 1,
@@ -190,6 +195,10 @@ void omi_binary(om_binary_kind k, const om_view *a, const om_view *b, const om_v
     } else {
         f.plain = omi_binary_plain(k, a->dtype);
     }
+    if (OM_UNLIKELY(!f.f32 && !f.compare && !f.plain)) {
+        omi_no_type();
+        return;
+    }
     int64_t n = omi_view_numel(y);
     if (n <= OMI_SMALL) {
         int sa = simple_step(a), sb = simple_step(b);
@@ -245,17 +254,11 @@ static void where_run(const omi_map *m, int64_t n, int64_t first, const void *co
                       const int *step, void *const *out) {
     const uint8_t *c = in[0];
     (void)first;
-    switch (om_dtype_size(m->in[1]->dtype)) {
-    case 4:
+    size_t size = om_dtype_size(m->in[1]->dtype);
+    if (size == 4)
         omi_kernels()->select_u32(n, c, step[0], in[1], step[1], in[2], step[2], out[0]);
-        break;
-    case 8:
-        SELECT(uint64_t);
-        break;
-    default:
-        SELECT(uint8_t);
-        break;
-    }
+    else
+        OM_BY_SIZE(size, SELECT)
 }
 
 void omi_where(const om_view *c, const om_view *a, const om_view *b, const om_view *y) {
@@ -269,9 +272,9 @@ bool omi_any_zero(const om_view *x) {
     omi_walk w;
     omi_pos p;
     const om_view *v[1] = {x};
-    size_t es           = om_dtype_size(x->dtype);
+    size_t es           = omi_move_size(x->dtype);
     omi_walk_init(&w, 1, v);
-    if (w.numel == 0) return false;
+    if (w.numel == 0 || !es) return false;
     omi_walk_seek(&w, 0, &p);
     for (int64_t i = 0; i < w.numel;) {
         int64_t run = omi_walk_run(&w, &p, w.numel - i);

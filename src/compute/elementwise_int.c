@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "base/dtype.h"
+
 double omi_max_f64(double a, double b) {
     if (a != a || b != b) return (double)NAN;
     return a > b ? a : b > a ? b : signbit(a) ? b : a;
@@ -192,8 +194,10 @@ void omi_clip_plain(om_dtype t, int64_t n, const void *x, const void *lo, const 
     case OM_I32:
         CLIP(int32_t, MAX2, MIN2);
         break;
-    default:
+    case OM_U8:
         CLIP(uint8_t, MAX2, MIN2);
         break;
+    default:
+        omi_no_type();
     }
 }

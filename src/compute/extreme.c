@@ -3,6 +3,7 @@
  */
 #include <math.h>
 
+#include "base/dtype.h"
 #include "compute/reduce.h"
 #include "compute/walk.h"
 #include "kernels/table.h"
@@ -32,11 +33,10 @@ typedef struct arg_job {
         }                                                                                          \
         return best;                                                                               \
     }
-ARG_LINE(arg_f32, float)
-ARG_LINE(arg_f64, double)
-ARG_LINE(arg_i64, int64_t)
-ARG_LINE(arg_i32, int32_t)
-ARG_LINE(arg_u8, uint8_t)
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field) ARG_LINE(arg_##ID, type)
+#include "base/dtype.def"
+#undef OM_DTYPE
 
 /* Along a run the value is found with vectors, then its place. */
 static int64_t arg_run_f32(const float *x, int64_t n, bool max) {
@@ -53,18 +53,17 @@ static int64_t arg_run_f32(const float *x, int64_t n, bool max) {
 
 static int64_t arg_line(const arg_job *j, int64_t off) {
     const void *x = j->x->data;
+    if (j->x->dtype == OM_F32 && j->stride == 1)
+        return arg_run_f32((const float *)x + off, j->n, j->max);
     switch (j->x->dtype) {
-    case OM_F32:
-        return j->stride == 1 ? arg_run_f32((const float *)x + off, j->n, j->max)
-                              : arg_f32((const float *)x + off, j->n, j->stride, j->max);
-    case OM_F64:
-        return arg_f64((const double *)x + off, j->n, j->stride, j->max);
-    case OM_I64:
-        return arg_i64((const int64_t *)x + off, j->n, j->stride, j->max);
-    case OM_I32:
-        return arg_i32((const int32_t *)x + off, j->n, j->stride, j->max);
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
+    case OM_##ID:                                                                                  \
+        return arg_##ID((const type *)x + off, j->n, j->stride, j->max);
+#include "base/dtype.def"
+#undef OM_DTYPE
+#undef OM_DTYPE_STORED
     default:
-        return arg_u8((const uint8_t *)x + off, j->n, j->stride, j->max);
+        return omi_no_type(), 0;
     }
 }
 
@@ -101,7 +100,7 @@ void omi_argmax(bool max, const om_view *x, int axis, const om_view *y) {
 typedef struct share_job {
     const void *x, *y, *g;
     void *dx;
-    bool f64;
+    om_dtype t;
     omi_walk kept; /* 0: x, 1: y, 2: g, 3: dx, over the axes that stay */
     omi_walk red;  /* 0: x, 1: dx, over the reduced ones */
 } share_job;
@@ -135,8 +134,9 @@ typedef struct share_job {
             }                                                                                      \
         }                                                                                          \
     }
-SHARE_OUTPUT(share_f32, float)
-SHARE_OUTPUT(share_f64, double)
+SHARE_OUTPUT(share_float, float)
+SHARE_OUTPUT(share_double, double)
+#define SHARE(type) share_##type(j, &p)
 
 static void share_range(void *arg, int64_t begin, int64_t end, int worker) {
     (void)worker;
@@ -144,18 +144,14 @@ static void share_range(void *arg, int64_t begin, int64_t end, int worker) {
     omi_pos p;
     omi_walk_seek(&j->kept, begin, &p);
     for (int64_t i = begin; i < end; i++) {
-        if (j->f64)
-            share_f64(j, &p);
-        else
-            share_f32(j, &p);
+        OM_BY_FLOAT(j->t, SHARE)
         omi_walk_advance(&j->kept, &p, 1);
     }
 }
 
 void omi_reduce_extreme_grad(const om_view *x, const om_view *y, const om_view *g, uint32_t axes,
                              const om_view *dx) {
-    share_job j = {
-        .x = x->data, .y = y->data, .g = g->data, .dx = dx->data, .f64 = x->dtype == OM_F64};
+    share_job j = {.x = x->data, .y = y->data, .g = g->data, .dx = dx->data, .t = x->dtype};
     const om_view *in[4] = {x, y, g, dx};
     om_view kept[4], red[4];
     const om_view *kv[4] = {&kept[0], &kept[1], &kept[2], &kept[3]};

@@ -7,12 +7,14 @@
  */
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compute/move.h"
 #include "compute/walk.h"
 
-static int64_t index_at(const om_view *idx, int64_t off) {
-    return idx->dtype == OM_I64 ? ((const int64_t *)idx->data)[off]
-                                : ((const int32_t *)idx->data)[off];
+OM_INLINE int64_t index_at(const om_view *idx, int64_t off) {
+    if (OM_LIKELY(idx->dtype == OM_I64)) return ((const int64_t *)idx->data)[off];
+    if (idx->dtype == OM_I32) return ((const int32_t *)idx->data)[off];
+    return omi_no_type(), 0;
 }
 
 bool omi_index_bad(const om_view *idx, int64_t n, int64_t *value) {
@@ -100,12 +102,12 @@ void omi_gather(const om_view *x, const om_view *idx, int axis, const om_view *y
                     .axis_stride = x->strides[axis],
                     .n_idx       = omi_view_numel(idx),
                     .y           = y->data,
-                    .es          = om_dtype_size(x->dtype)};
+                    .es          = omi_move_size(x->dtype)};
     split_axis(x, axis, &lead, &j.part);
     j.part_n          = omi_view_numel(&j.part);
     j.part_contiguous = omi_view_contiguous(&j.part);
     int64_t units     = omi_view_numel(&lead) * j.n_idx;
-    if (units * j.part_n == 0) return;
+    if (units * j.part_n == 0 || !j.es) return;
     const om_view *li[1] = {&lead}, *ii[1] = {idx};
     omi_walk_init(&j.lead_walk, 1, li);
     omi_walk_init(&j.idx_walk, 1, ii);
@@ -145,7 +147,6 @@ typedef struct add_job {
 static void add_range(void *arg, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const add_job *j = arg;
-    bool f64         = j->dst->dtype == OM_F64;
     for (int64_t u = begin; u < end; u++) {
         int64_t a = u / j->pieces, c0 = u % j->pieces * j->piece;
         int64_t c1 = omi_min64(c0 + j->piece, j->part_n);
@@ -159,10 +160,7 @@ static void add_range(void *arg, int64_t begin, int64_t end, int worker) {
             if (q < 0) q += j->axis_n;
             if (j->skip >= 0 && q == j->skip) continue;
             int64_t dst_off = (a * j->axis_n + q) * j->part_n;
-            if (f64)
-                ADD_PART(double);
-            else
-                ADD_PART(float);
+            OM_BY_FLOAT(j->dst->dtype, ADD_PART)
         }
     }
 }

@@ -3,7 +3,8 @@
  */
 #include "compute/map.h"
 
-#include <string.h>
+#include "base/dtype.h"
+#include "compute/move.h"
 
 #define BLOCK   1024 /* bytes of an operand that are gathered at once */
 #define MIN_ROW 32   /* shorter rows are cheaper to gather than to call for */
@@ -41,23 +42,6 @@ static void map_rows(const map_job *j, int64_t begin, int64_t end) {
     }
 }
 
-#define GATHER(type)                                                                               \
-    do {                                                                                           \
-        type *d       = (type *)dst;                                                               \
-        const type *s = (const type *)src;                                                         \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            d[i] = s[i * stride];                                                                  \
-    } while (0)
-
-static void gather_run(int64_t es, int64_t n, void *dst, const void *src, int64_t stride) {
-    if (es == 4)
-        GATHER(uint32_t);
-    else if (es == 8)
-        GATHER(uint64_t);
-    else
-        GATHER(uint8_t);
-}
-
 static void map_blocks(const map_job *j, int64_t begin, int64_t end) {
     const omi_walk *w = &j->w;
     uint64_t buf[OMI_MAP_IN][BLOCK / 8];
@@ -76,8 +60,9 @@ static void map_blocks(const map_job *j, int64_t begin, int64_t end) {
         for (int64_t at = 0; at < n;) {
             int64_t run = omi_walk_run(w, &p, n - at);
             for (int k = 0; k < w->n_ops; k++)
-                gather_run(j->es[k], run, (char *)buf[k] + at * j->es[k],
-                           (const char *)j->m->in[k]->data + p.off[k] * j->es[k], w->stride[k][0]);
+                omi_move_run((size_t)j->es[k], run, (char *)buf[k] + at * j->es[k], 1,
+                             (const char *)j->m->in[k]->data + p.off[k] * j->es[k],
+                             w->stride[k][0]);
             omi_walk_advance(w, &p, run);
             at += run;
         }
@@ -102,8 +87,9 @@ void omi_map_apply(const omi_map *m) {
     j.direct = j.w.rank == 1 || j.w.shape[0] >= MIN_ROW;
     for (int k = 0; k < m->n_in; k++) {
         int64_t s = j.w.stride[k][0];
-        j.es[k]   = (int64_t)om_dtype_size(m->in[k]->dtype);
+        j.es[k]   = (int64_t)omi_move_size(m->in[k]->dtype);
         if (s != 1 && (s != 0 || m->no_scalars)) j.direct = false;
+        if (OM_UNLIKELY(!j.es[k])) return;
     }
     for (int k = 0; k < m->n_out; k++)
         if (m->out[k]) j.out_es[k] = (int64_t)om_dtype_size(m->out[k]->dtype);

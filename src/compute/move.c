@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compute/walk.h"
 
 /* ---- copy ---------------------------------------------------------------------------------- */
@@ -20,23 +21,23 @@ typedef struct copy_job {
     size_t es;
 } copy_job;
 
-#define COPY_RUN(type)                                                                             \
+#define MOVE_RUN(type)                                                                             \
     do {                                                                                           \
         type *d       = (type *)y;                                                                 \
         const type *s = (const type *)x;                                                           \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            d[i * sy] = s[i * sx];                                                                 \
+        if (sy == 1)                                                                               \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                d[i] = s[i * sx];                                                                  \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                d[i * sy] = s[i * sx];                                                             \
     } while (0)
 
-static void copy_run(size_t es, int64_t n, void *y, int64_t sy, const void *x, int64_t sx) {
-    if (sy == 1 && sx == 1)
-        memcpy(y, x, (size_t)n * es);
-    else if (es == 4)
-        COPY_RUN(uint32_t);
-    else if (es == 8)
-        COPY_RUN(uint64_t);
+void omi_move_run(size_t size, int64_t n, void *y, int64_t sy, const void *x, int64_t sx) {
+    if (sy == 1 && sx == 1 && size)
+        memcpy(y, x, (size_t)n * size);
     else
-        COPY_RUN(uint8_t);
+        OM_BY_SIZE(size, MOVE_RUN)
 }
 
 static void copy_range(void *arg, int64_t begin, int64_t end, int worker) {
@@ -47,8 +48,8 @@ static void copy_range(void *arg, int64_t begin, int64_t end, int worker) {
     omi_walk_seek(&j->w, begin, &p);
     while (begin < end) {
         int64_t n = omi_walk_run(&j->w, &p, end - begin);
-        copy_run(j->es, n, j->y + p.off[0] * es, j->w.stride[0][0], j->x + p.off[1] * es,
-                 j->w.stride[1][0]);
+        omi_move_run(j->es, n, j->y + p.off[0] * es, j->w.stride[0][0], j->x + p.off[1] * es,
+                     j->w.stride[1][0]);
         omi_walk_advance(&j->w, &p, n);
         begin += n;
     }
@@ -86,12 +87,8 @@ static void copy_tile(size_t es, int64_t ni, int64_t nk, void *y, int64_t syi, i
                       const void *x, int64_t sxi, int64_t sxk) {
     if (es == 4 && nk == TILE && syk == 1 && sxi == 1)
         copy_tile_u32(ni, y, syi, x, sxk);
-    else if (es == 4)
-        COPY_TILE(uint32_t);
-    else if (es == 8)
-        COPY_TILE(uint64_t);
     else
-        COPY_TILE(uint8_t);
+        OM_BY_SIZE(es, COPY_TILE)
 }
 
 /* y's unit axis is 0, x's is axis 1 of this walk: [outer..., n1, n0]. One unit of work is TILE rows
@@ -136,9 +133,10 @@ static bool make_transpose(omi_walk *w) {
 }
 
 void omi_copy(const om_view *x, const om_view *y) {
-    copy_job j          = {.y = y->data, .x = x->data, .es = om_dtype_size(y->dtype)};
+    copy_job j          = {.y = y->data, .x = x->data, .es = omi_move_size(y->dtype)};
     const om_view *v[2] = {y, x};
     int64_t small       = omi_view_numel(x);
+    if (OM_UNLIKELY(!j.es)) return;
     if (small <= OMI_SMALL && omi_view_contiguous(x) && omi_view_contiguous(y)) {
         if (small) memcpy(j.y, j.x, (size_t)small * j.es);
         return;
@@ -181,31 +179,25 @@ static void fill_range(void *arg, int64_t begin, int64_t end, int worker) {
         void *y = j->y + p.off[0] * (int64_t)j->es;
         if (s == 1 && (j->value == 0 || j->es == 1))
             memset(y, (int)j->value, (size_t)n * j->es);
-        else if (j->es == 4)
-            FILL_RUN(uint32_t);
-        else if (j->es == 8)
-            FILL_RUN(uint64_t);
         else
-            FILL_RUN(uint8_t);
+            OM_BY_SIZE(j->es, FILL_RUN)
         omi_walk_advance(&j->w, &p, n);
         begin += n;
     }
 }
 
+#define LOAD_BITS(type)                                                                            \
+    do {                                                                                           \
+        type w;                                                                                    \
+        memcpy(&w, p, sizeof w);                                                                   \
+        bits = w;                                                                                  \
+    } while (0)
+
 /* One element of es bytes as the low bytes of a word. */
 static uint64_t load_bits(const void *p, size_t es) {
-    uint32_t w;
-    uint64_t d;
-    switch (es) {
-    case 1:
-        return *(const uint8_t *)p;
-    case 4:
-        memcpy(&w, p, 4);
-        return w;
-    default:
-        memcpy(&d, p, 8);
-        return d;
-    }
+    uint64_t bits = 0;
+    OM_BY_SIZE(es, LOAD_BITS)
+    return bits;
 }
 
 void omi_fill(const om_view *y, const void *value) {
@@ -228,12 +220,14 @@ void omi_range(const om_view *y, const void *start, const void *step) {
         uint32_t a = (uint32_t)load_bits(start, 4), s = (uint32_t)load_bits(step, 4);
         for (int64_t i = 0; i < n; i++)
             d[i] = (int32_t)(a + (uint32_t)i * s);
-    } else {
+    } else if (y->dtype == OM_F32) {
         float *d = y->data, a, s;
         memcpy(&a, start, 4);
         memcpy(&s, step, 4);
         for (int64_t i = 0; i < n; i++)
             d[i] = a + (float)i * s;
+    } else {
+        omi_no_type();
     }
 }
 
@@ -275,7 +269,7 @@ void omi_pad_constant(const om_view *x, const int64_t *before, const void *value
 typedef struct acc_job {
     omi_walk w; /* 0: y, 1: x */
     void *y, *x;
-    bool f64;
+    om_dtype t;
 } acc_job;
 
 #define ACC_RUN(type)                                                                              \
@@ -298,17 +292,14 @@ static void acc_range(void *arg, int64_t begin, int64_t end, int worker) {
     while (begin < end) {
         int64_t n  = omi_walk_run(&j->w, &p, end - begin);
         int64_t sy = j->w.stride[0][0], sx = j->w.stride[1][0];
-        if (j->f64)
-            ACC_RUN(double);
-        else
-            ACC_RUN(float);
+        OM_BY_FLOAT(j->t, ACC_RUN)
         omi_walk_advance(&j->w, &p, n);
         begin += n;
     }
 }
 
 void omi_accumulate(const om_view *x, const om_view *y) {
-    acc_job j           = {.y = y->data, .x = x->data, .f64 = y->dtype == OM_F64};
+    acc_job j           = {.y = y->data, .x = x->data, .t = y->dtype};
     const om_view *v[2] = {y, x};
     omi_walk_init(&j.w, 2, v);
     omi_split(j.w.numel, OMI_GRAIN, acc_range, &j);

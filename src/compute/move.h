@@ -10,11 +10,16 @@
 /* y = x, same shape, any strides on both sides: Transpose, Slice, Expand, Concat parts, Contiguous.
  */
 void omi_copy(const om_view *x, const om_view *y);
+/* y[i * sy] = x[i * sx] for n elements of size bytes: what every gather and scatter of bits is made
+ * of. */
+void omi_move_run(size_t size, int64_t n, void *y, int64_t sy, const void *x, int64_t sx);
 /* Every element of y (any strides) = *value, one element of y's type. */
 void omi_fill(const om_view *y, const void *value);
 /* One element of type t from or to float64, by the casts of AR-9.2. */
 void omi_element_from_double(double v, om_dtype t, void *element);
 double omi_element_to_double(const void *element, om_dtype t);
+/* One element of an integer type or bool. */
+int64_t omi_element_to_int(const void *element, om_dtype t);
 /* y[i] = start + i*step; contiguous; int64, int32, float32. start and step have y's type. */
 void omi_range(const om_view *y, const void *start, const void *step);
 /* Keeps elements on one side of the diagonal k of the last two axes, zero elsewhere. */

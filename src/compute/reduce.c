@@ -11,8 +11,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compute/elementwise_int.h"
 #include "compute/lanes.h"
+#include "compute/move.h"
 #include "compute/walk.h"
 #include "kernels/table.h"
 
@@ -46,17 +48,7 @@ static const void *red_piece(const red_job *j, int64_t base, omi_pos *p, int64_t
     for (int64_t at = 0; at < n;) {
         int64_t run = omi_walk_run(w, p, n - at);
         x           = j->x + (base + p->off[0]) * j->es;
-        if (s == 1)
-            memcpy((char *)buf + at * j->es, x, (size_t)(run * j->es));
-        else if (j->es == 4)
-            for (int64_t i = 0; i < run; i++)
-                ((uint32_t *)buf)[at + i] = ((const uint32_t *)(const void *)x)[i * s];
-        else if (j->es == 8)
-            for (int64_t i = 0; i < run; i++)
-                ((uint64_t *)buf)[at + i] = ((const uint64_t *)(const void *)x)[i * s];
-        else
-            for (int64_t i = 0; i < run; i++)
-                ((uint8_t *)buf)[at + i] = ((const uint8_t *)x)[i * s];
+        omi_move_run((size_t)j->es, run, (char *)buf + at * j->es, 1, x, s);
         omi_walk_advance(w, p, run);
         at += run;
     }
@@ -127,45 +119,71 @@ static double red_join(om_reduce_kind k, double a, double b) {
 }
 static void red_store(const red_job *j, int64_t i, double total) {
     if (j->kind == OM_R_MEAN) total = total / (double)j->n;
-    if (j->dtype == OM_F64)
-        ((double *)(void *)j->y)[i] = total;
-    else
-        ((float *)(void *)j->y)[i] = (float)total;
+#define STORE(type) ((type *)(void *)j->y)[i] = (type)total
+    OM_BY_FLOAT(j->dtype, STORE)
+#undef STORE
 }
 
 /* ---- integers ------------------------------------------------------------------------------- */
 
-static int64_t int_at(om_dtype t, const void *x, int64_t i) {
+/* One case for each integer type of the list; INT_CASE says what it does. */
+#define INT_FLOAT(ID, bits, type)
+#define INT_BOOL(ID, bits, type)
+#define INT_SIGNED(ID, bits, type)   INT_CASE(ID, bits, type, true)
+#define INT_UNSIGNED(ID, bits, type) INT_CASE(ID, bits, type, false)
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field) INT_##class(ID, bits, type)
+
+OM_INLINE int64_t int_at(om_dtype t, const void *x, int64_t i) {
     switch (t) {
-    case OM_I64:
-        return ((const int64_t *)x)[i];
-    case OM_I32:
-        return ((const int32_t *)x)[i];
+#define INT_CASE(ID, bits, type, sign)                                                             \
+    case OM_##ID:                                                                                  \
+        return (int64_t)((const type *)x)[i];
+#include "base/dtype.def"
+#undef INT_CASE
     default:
-        return ((const uint8_t *)x)[i];
+        return omi_no_type(), 0;
     }
 }
 /* The low bits as the type reads them. */
 static int64_t int_wrap(om_dtype t, uint64_t v) {
     switch (t) {
-    case OM_I64:
-        return (int64_t)v;
-    case OM_I32:
-        return (int32_t)(uint32_t)v;
+#define INT_CASE(ID, bits, type, sign)                                                             \
+    case OM_##ID:                                                                                  \
+        return (int64_t)(type)v;
+#include "base/dtype.def"
+#undef INT_CASE
     default:
-        return (uint8_t)v;
+        return omi_no_type(), 0;
     }
 }
 static int64_t int_bound(om_dtype t, bool greatest) {
     switch (t) {
-    case OM_I64:
-        return greatest ? INT64_MAX : INT64_MIN;
-    case OM_I32:
-        return greatest ? INT32_MAX : INT32_MIN;
+#define INT_CASE(ID, bits, type, sign)                                                             \
+    case OM_##ID:                                                                                  \
+        return (sign) ? (greatest ? (int64_t)INT##bits##_MAX : (int64_t)INT##bits##_MIN)           \
+                      : (greatest ? (int64_t)UINT##bits##_MAX : 0);
+#include "base/dtype.def"
+#undef INT_CASE
     default:
-        return greatest ? UINT8_MAX : 0;
+        return omi_no_type(), 0;
     }
 }
+/* y[i] = v, which fits. */
+static void int_store(om_dtype t, void *y, int64_t i, int64_t v) {
+    switch (t) {
+#define INT_CASE(ID, bits, type, sign)                                                             \
+    case OM_##ID:                                                                                  \
+        ((type *)y)[i] = (type)v;                                                                  \
+        break;
+#include "base/dtype.def"
+#undef INT_CASE
+    default:
+        omi_no_type();
+    }
+}
+#undef OM_DTYPE
+#undef OM_DTYPE_STORED
 
 static void int_output(const red_job *j, int64_t base, int64_t i) {
     uint64_t buf[PIECE], acc = j->kind == OM_R_PROD ? 1 : 0;
@@ -186,12 +204,7 @@ static void int_output(const red_job *j, int64_t base, int64_t i) {
     }
     v = j->kind == OM_R_MAX || j->kind == OM_R_MIN ? best : int_wrap(j->dtype, acc);
     if (j->kind == OM_R_MEAN) v = j->n ? v / j->n : 0;
-    if (j->dtype == OM_I64)
-        ((int64_t *)(void *)j->y)[i] = v;
-    else if (j->dtype == OM_I32)
-        ((int32_t *)(void *)j->y)[i] = (int32_t)v;
-    else
-        ((uint8_t *)j->y)[i] = (uint8_t)v;
+    int_store(j->dtype, j->y, i, v);
 }
 
 /* ---- one output at a time ------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  */
 #include "compute/scatter.h"
 
+#include "base/dtype.h"
 #include "base/thread.h"
 
 enum { CHUNK_ELEMENTS = 16384 };
@@ -45,10 +46,7 @@ static void scatter_chunk(void *arg, int64_t chunk, int worker) {
     for (int64_t line = chunk * j->step; line < end; line++) {
         int64_t d = scatter_line(j->dst, j->axis, line), s = scatter_line(j->src, j->axis, line);
         const int64_t *at = (const int64_t *)j->idx->data + scatter_line(j->idx, j->axis, line);
-        if (j->dst->dtype == OM_F64)
-            SCATTER_LINE(double);
-        else
-            SCATTER_LINE(float);
+        OM_BY_FLOAT(j->dst->dtype, SCATTER_LINE)
     }
 }
 

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/dtype.h"
 #include "compute/move.h"
 #include "compute/walk.h"
 
@@ -30,18 +31,22 @@ static uint64_t key_f64(double f) {
     return u >> 63 ? ~u : u | 1ull << 63;
 }
 
+#define KEY_FLOAT(bits, v)    key_f##bits(v)
+#define KEY_SIGNED(bits, v)   ((uint64_t)(int64_t)(v) ^ 1ull << 63)
+#define KEY_UNSIGNED(bits, v) (v)
+#define KEY_BOOL(bits, v)     (v)
+
 static uint64_t key_of(const om_view *x, int64_t off) {
     switch (x->dtype) {
-    case OM_F32:
-        return key_f32(((const float *)x->data)[off]);
-    case OM_F64:
-        return key_f64(((const double *)x->data)[off]);
-    case OM_I64:
-        return (uint64_t)((const int64_t *)x->data)[off] ^ 1ull << 63;
-    case OM_I32:
-        return (uint32_t)((const int32_t *)x->data)[off] ^ 0x80000000u;
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
+    case OM_##ID:                                                                                  \
+        return KEY_##class(bits, ((const type *)x->data)[off]);
+#include "base/dtype.def"
+#undef OM_DTYPE
+#undef OM_DTYPE_STORED
     default:
-        return ((const uint8_t *)x->data)[off];
+        return omi_no_type(), 0;
     }
 }
 
