@@ -25,6 +25,8 @@ static int run_version(int argc, char **argv) {
         if (c < 0) return EXIT_USAGE;
     }
     if (p.n_operands) return cli_usage(&cmd_version, "takes no operands");
+    char features[512];
+    om_cpu_features(features, sizeof features);
     if (cli.json) {
         cli_json j = {.f = stdout};
         json_open(&j, NULL, '{');
@@ -32,10 +34,11 @@ static int run_version(int argc, char **argv) {
         json_string(&j, "version", om_version());
         json_string(&j, "isa", om_isa_name(om_get_isa()));
         json_int(&j, "threads", om_threads());
+        json_string(&j, "features", features);
         json_close(&j, '}');
     } else
-        printf("onemodel %s (%s, %d threads)\n", om_version(), om_isa_name(om_get_isa()),
-               om_threads());
+        printf("onemodel %s (%s, %d threads)\nprocessor: %s\n", om_version(),
+               om_isa_name(om_get_isa()), om_threads(), *features ? features : "no extensions");
     return EXIT_YES;
 }
 

@@ -156,6 +156,10 @@ typedef enum om_isa { OM_ISA_SCALAR = 0, OM_ISA_AVX2 = 1, OM_ISA_AVX512 = 2 } om
 OM_API om_status om_set_isa(om_isa isa);
 OM_API om_isa om_get_isa(void);
 OM_API const char *om_isa_name(om_isa isa);
+/* The processor features that kernels ask for, as "sse3 fma avx2 -avx512f": a minus where this
+ * machine (or its system, for the os: ones) lacks it. Empty on processors without such kernels.
+ * Writes at most n bytes with the NUL and returns the length of the whole text, as snprintf. */
+OM_API size_t om_cpu_features(char *out, size_t n);
 /* Reads ONEMODEL_THREADS, ONEMODEL_ISA and ONEMODEL_MEMORY_LIMIT. The library itself reads no
  * environment unless this is called. */
 OM_API om_status om_config_from_env(void);

@@ -4,22 +4,119 @@
 #include "base/cpu.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#    include <cpuid.h>
+#endif
 
 static _Atomic int chosen = -1; /* fixed at first use */
 static _Atomic int cap    = OM_ISA_AVX512;
 
-om_isa omi_isa_best(void) {
+/* ---- features ---------------------------------------------------------------------------------
+ */
+
+/* Each extension that the flags of a column (kernels/CMakeLists.txt) let the compiler use, by the
+ * name of its flag; and what the system must save. A house case compares this with the compiler. */
+static const struct feature {
+    const char *name;
+    om_isa isa; /* the first column that needs it */
+    int word;
+    uint32_t bits;
+} features[] = {
+    {"sse3", OM_ISA_AVX2, OMI_CPU_1C, 1u << 0},
+    {"ssse3", OM_ISA_AVX2, OMI_CPU_1C, 1u << 9},
+    {"fma", OM_ISA_AVX2, OMI_CPU_1C, 1u << 12},
+    {"sse4_1", OM_ISA_AVX2, OMI_CPU_1C, 1u << 19},
+    {"sse4_2", OM_ISA_AVX2, OMI_CPU_1C, 1u << 20}, // crc32 too
+    {"movbe", OM_ISA_AVX2, OMI_CPU_1C, 1u << 22},
+    {"popcnt", OM_ISA_AVX2, OMI_CPU_1C, 1u << 23},
+    {"xsave", OM_ISA_AVX2, OMI_CPU_1C, 1u << 26 | 1u << 27}, // and the system uses it
+    {"avx", OM_ISA_AVX2, OMI_CPU_1C, 1u << 28},
+    {"f16c", OM_ISA_AVX2, OMI_CPU_1C, 1u << 29},
+    {"bmi", OM_ISA_AVX2, OMI_CPU_7B, 1u << 3},
+    {"avx2", OM_ISA_AVX2, OMI_CPU_7B, 1u << 5},
+    {"bmi2", OM_ISA_AVX2, OMI_CPU_7B, 1u << 8},
+    {"lzcnt", OM_ISA_AVX2, OMI_CPU_EXT_1C, 1u << 5},
+    {"os:ymm", OM_ISA_AVX2, OMI_CPU_XCR0, 0x06},
+    {"avx512f", OM_ISA_AVX512, OMI_CPU_7B, 1u << 16},
+    {"avx512dq", OM_ISA_AVX512, OMI_CPU_7B, 1u << 17},
+    {"avx512cd", OM_ISA_AVX512, OMI_CPU_7B, 1u << 28},
+    {"avx512bw", OM_ISA_AVX512, OMI_CPU_7B, 1u << 30},
+    {"avx512vl", OM_ISA_AVX512, OMI_CPU_7B, 1u << 31},
+    {"os:zmm", OM_ISA_AVX512, OMI_CPU_XCR0, 0xe6},
+};
+
+static const omi_cpu *pretended;
+static _Atomic int best = -1; /* cpuid is slow in virtual machines: asked once */
+
+omi_cpu omi_cpu_read(void) {
+    omi_cpu cpu = {{0}};
+    if (pretended) return *pretended;
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        return OM_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return OM_ISA_AVX2;
+    uint32_t a, b, c, d;
+    if (__get_cpuid(1, &a, &b, &c, &d)) cpu.words[OMI_CPU_1C] = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) cpu.words[OMI_CPU_7B] = b;
+    if (__get_cpuid(0x80000001u, &a, &b, &c, &d)) cpu.words[OMI_CPU_EXT_1C] = c;
+    if (cpu.words[OMI_CPU_1C] & 1u << 27) { // without it the instruction is unknown
+        __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+        cpu.words[OMI_CPU_XCR0] = a;
+    }
 #endif
-    return OM_ISA_SCALAR;
+    return cpu;
 }
+
+static bool has(const omi_cpu *cpu, const struct feature *f) {
+    return (cpu->words[f->word] & f->bits) == f->bits;
+}
+
+/* The first feature that a column lacks here; NULL: it can run. */
+static const char *lacking(const omi_cpu *cpu, om_isa isa) {
+    for (size_t i = 0; i < OM_COUNT(features); i++)
+        if (features[i].isa <= isa && !has(cpu, &features[i])) return features[i].name;
+    return NULL;
+}
+
+om_isa omi_isa_of(const omi_cpu *cpu) {
+    om_isa isa = OM_ISA_AVX512;
+    while (isa > OM_ISA_SCALAR && lacking(cpu, isa))
+        isa--;
+    return isa;
+}
+
+void omi_cpu_pretend(const omi_cpu *cpu) {
+    pretended = cpu;
+    atomic_store(&best, -1);
+}
+
+om_isa omi_isa_best(void) {
+    int isa = atomic_load_explicit(&best, memory_order_relaxed);
+    if (OM_LIKELY(isa >= 0)) return (om_isa)isa;
+    omi_cpu cpu = omi_cpu_read();
+    isa         = (int)omi_isa_of(&cpu);
+    atomic_store_explicit(&best, isa, memory_order_relaxed);
+    return (om_isa)isa;
+}
+
+size_t om_cpu_features(char *out, size_t n) {
+    omi_cpu cpu = omi_cpu_read();
+    size_t used = 0;
+    if (n) out[0] = 0;
+#if defined(__x86_64__)
+    for (size_t i = 0; i < OM_COUNT(features); i++) {
+        size_t room = used < n ? n - used : 0;
+        used += (size_t)snprintf(room ? out + used : NULL, room, "%s%s%s", i ? " " : "",
+                                 has(&cpu, &features[i]) ? "" : "-", features[i].name);
+    }
+#else
+    (void)cpu;
+#endif
+    return used;
+}
+
+/* ---- the column in use ------------------------------------------------------------------------
+ */
 
 /* What the first kernel would run with now. */
 om_isa om_get_isa(void) {
@@ -42,8 +139,12 @@ const char *om_isa_name(om_isa isa) {
 
 om_status om_set_isa(om_isa isa) {
     OMI_ENTER("om_set_isa");
-    if (isa > omi_isa_best())
-        return omi_fail(OM_ERR_UNSUPPORTED, "this machine has no %s", om_isa_name(isa));
+    if (isa > omi_isa_best()) {
+        omi_cpu cpu      = omi_cpu_read();
+        const char *what = lacking(&cpu, isa);
+        return omi_fail(OM_ERR_UNSUPPORTED, "this machine has no %s: %s is missing",
+                        om_isa_name(isa), what ? what : "it");
+    }
     int now = atomic_load(&chosen);
     if (now >= 0 && now != (int)isa)
         return omi_fail(OM_ERR_STATE,

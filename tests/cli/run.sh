@@ -28,7 +28,9 @@ mkdir "$work/wide"
 cd "$work" || exit 1
 
 check "version" 0 "onemodel 0." "$om" version
+check "version prints what was found" 0 "processor: " "$om" version
 check "version as JSON" 0 '"schema": "onemodel.version.v1"' "$om" version --json
+check "features as JSON" 0 '"features": "' "$om" version --json
 check "help" 0 "inspect" "$om" --help
 check "help of a command" 0 "--input=NAME=SPEC" "$om" run --help
 check "no command" 2 "onemodel COMMAND" "$om"

@@ -146,6 +146,31 @@ def no_locale():
     case("integers pass", not locale_faults("src", 'snprintf(t, n, "%d;%d", 1);'))
 
 
+def macros_of(compiler, flags):
+    """The extensions these flags let a compiler use, beyond those of every x86-64, by flag name."""
+    defined = lambda f: set(re.findall(r"#define __([A-Z0-9_]+)__ 1$", run(compiler, *f, "-dM", "-E", "-x", "c", "/dev/null").stdout, re.M))
+    return {m.lower() for m in defined(flags) - defined([])} - {"crc32"}  # part of sse4_2
+
+
+def columns():
+    """base/cpu.c looks for exactly the extensions that the flags of each column let the compiler use."""
+    cmake = (ROOT / "src/kernels/CMakeLists.txt").read_text()
+    code = (ROOT / "src/base/cpu.c").read_text()
+    flags = {c: re.search(rf"set\({c} ([^)]*)\)", cmake).group(1) for c in ("avx2", "avx512")}
+    flags["avx512"] = flags["avx512"].replace("${avx2}", flags["avx2"])
+    case("columns are built by single extensions", "-march" not in re.sub(r"#.*", "", cmake))
+    for compiler in ("gcc", "clang-14"):
+        if not shutil.which(compiler) or "__x86_64__" not in run(compiler, "-dM", "-E", "-x", "c", "/dev/null").stdout:
+            case(f"extensions of {compiler}", None, "no such compiler for x86-64")
+            continue
+        for column, isas in (("avx2", "AVX2"), ("avx512", "AVX2|AVX512")):
+            looked = set(re.findall(rf'\{{"([a-z0-9_]+)", OM_ISA_(?:{isas}),', code))
+            used = macros_of(compiler, flags[column].split())
+            case(f"every extension of the {column} column is looked for ({compiler})", used == looked,
+                 f"not looked for: {sorted(used - looked)}; not in the flags: {sorted(looked - used)}")
+    case("the builtin is not asked", "__builtin_cpu_supports" not in code)
+
+
 def generated():
     r = run(sys.executable, ROOT / "tools/make_operators.py", "--check")
     case("docs/operators.md is what the lists give", r.returncode == 0, r.stdout)
@@ -162,7 +187,7 @@ def generated():
         case("a function that no longer enters loses its macro", "om_relu(...)" in made and "om_exp(...)" not in made)
 
 
-for group in (layers, exports, formatting, one_reader_of_options, no_locale, generated, no_machine_paths):
+for group in (layers, exports, formatting, one_reader_of_options, no_locale, columns, generated, no_machine_paths):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
