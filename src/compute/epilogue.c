@@ -1,6 +1,6 @@
 /*
- * epilogue.c -- the steps of an epilogue on one block, row by row with the inner loops of the
- * column.
+ * epilogue.c -- the steps of an epilogue on one block: in one pass of the column where all of them
+ * are plain operations, else row by row, one step after the other.
  */
 #include "compute/epilogue.h"
 
@@ -46,8 +46,46 @@ static void ep_row(const om_kernels *k, const om_ep_step *s, int64_t i, int64_t 
     }
 }
 
+/* The step as an operation of epilogue_f32 on a block at (i0, j0); false: it has none. */
+static bool ep_plain(const om_ep_step *s, int64_t i0, int64_t j0, om_ep_op *o) {
+    static const om_ep_op_kind kinds[] = {[OM_EP_ADD]         = OM_EP_OP_ADD,
+                                          [OM_EP_MUL]         = OM_EP_OP_MUL,
+                                          [OM_EP_SCALE_SHIFT] = OM_EP_OP_SCALE_SHIFT,
+                                          [OM_EP_CLIP]        = OM_EP_OP_CLIP};
+    if (s->kind == OM_EP_UNARY)
+        return *o = (om_ep_op){.kind = OM_EP_OP_RELU}, s->unary == OM_U_RELU;
+    *o = (om_ep_op){.kind = kinds[s->kind], .cs = s->cs == 1, .a = s->a, .b = s->b, .rs = s->rs};
+    if (s->kind == OM_EP_CLIP) return true;
+    o->a += i0 * s->rs + j0 * s->cs;
+    if (s->b) o->b += i0 * s->rs + j0 * s->cs;
+    return s->cs == 0 || s->cs == 1;
+}
+
+/* y as its transpose: one column is one row. */
+static om_epilogue ep_transposed(const om_epilogue *e) {
+    om_epilogue t = *e;
+    for (int i = 0; i < t.n; i++) {
+        t.step[i].rs = e->step[i].cs;
+        t.step[i].cs = e->step[i].rs;
+    }
+    return t;
+}
+
 void omi_epilogue_apply(const om_kernels *k, const om_epilogue *e, int64_t i0, int64_t rows,
                         int64_t j0, int64_t cols, float *y, int64_t y_rs) {
+    if (cols == 1 && rows > 1 && y_rs == 1) {
+        om_epilogue t = ep_transposed(e);
+        omi_epilogue_apply(k, &t, j0, 1, i0, rows, y, rows);
+        return;
+    }
+    om_epilogue_args a = {.rows = rows, .cols = cols, .y = y, .y_rs = y_rs, .n = e->n};
+    bool plain         = true;
+    for (int s = 0; plain && s < e->n; s++)
+        plain = ep_plain(&e->step[s], i0, j0, &a.op[s]);
+    if (plain) {
+        k->epilogue_f32(&a);
+        return;
+    }
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j += PART) {
             int64_t n = omi_min64(PART, cols - j);

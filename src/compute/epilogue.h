@@ -24,8 +24,6 @@ typedef enum om_ep_kind {
     OM_EP_MUL          /* y = y * a                                                          */
 } om_ep_kind;
 
-#define OM_EP_MAX 6
-
 typedef struct om_ep_step {
     om_ep_kind kind;
     om_unary_kind unary; /* of OM_EP_UNARY */

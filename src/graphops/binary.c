@@ -4,6 +4,7 @@
  */
 #include "compute/elementwise.h"
 
+#include "graphops/fuse.h"
 #include "graphops/rows.h"
 
 om_status omi_infer_binary(om_nctx *c) {
@@ -45,6 +46,17 @@ om_step *omi_sel_binary(om_nctx *c) {
     // The layout only shares bytes of equal size, so a broadcast operand never qualifies.
     if (y->dtype == c->in[0]->dtype) s->in_place = 3;
     return s;
+}
+
+/* Sums and products are symmetric but for which NaN is kept, and NaNs are one where they are seen.
+ */
+bool omi_fuse_binary(const om_nctx *c, uint32_t via, om_fused *f, bool *failed) {
+    (void)failed;
+    const om_pval *other = c->in[1 - via];
+    om_view v            = omi_ref_as(other, f->rank, f->shape).v;
+    if (c->def->arg != OM_B_ADD && c->def->arg != OM_B_MUL) return false;
+    om_ep_step s = {.kind = c->def->arg == OM_B_ADD ? OM_EP_ADD : OM_EP_MUL};
+    return omi_fuse_add(f, s, v.strides, other->index, OM_NO_VALUE);
 }
 
 /* ---- n operands: a left fold (AR-7.5) -------------------------------------------------------- */

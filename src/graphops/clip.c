@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "graphops/fuse.h"
 #include "graphops/rows.h"
 
 /* Bounds of the versions that have them as attributes, always both: ONNX gives them defaults. */
@@ -68,4 +69,14 @@ om_step *omi_sel_clip(om_nctx *c) {
     bound_bytes(c->in[0]->dtype, f->lo, a->lo_attr);
     bound_bytes(c->in[0]->dtype, f->hi, a->hi_attr);
     return s;
+}
+
+bool omi_fuse_clip(const om_nctx *c, uint32_t via, om_fused *f, bool *failed) {
+    static const int64_t none[OM_MAX_RANK] = {0};
+    const clip_form *form                  = c->form;
+    const om_pval *lo = omi_in(c, 1), *hi = omi_in(c, 2);
+    om_ep_step s = {.kind = OM_EP_CLIP};
+    (void)via, (void)failed;
+    if (form->attrs) s.a = &form->lo, s.b = &form->hi;
+    return omi_fuse_add(f, s, none, lo ? lo->index : OM_NO_VALUE, hi ? hi->index : OM_NO_VALUE);
 }

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "compute/pack.h"
 #include "compute/pool.h"
+#include "graphops/fuse.h"
 #include "graphops/rows.h"
 
 /* The window attributes of Conv and the pools. */
@@ -169,13 +170,16 @@ typedef struct conv_args {
     om_conv_plan plan;
     const float *w_packed;
     uint32_t x, w, b, y;
+    const om_fused *fused; /* NULL: nothing follows */
 } conv_args;
 
 static om_status run_conv(const om_step *s, const om_exec *e) {
     const conv_args *p = s->args;
     om_conv_ptrs d     = {
             .x = e->ptr[p->x], .weight = e->ptr[p->w], .w_packed = p->w_packed, .y = e->ptr[p->y]};
+    om_epilogue ep;
     if (p->b != OM_NO_VALUE) d.bias = e->ptr[p->b];
+    d.ep = omi_fuse_bind(p->fused, e, &ep);
     omi_conv_run(&p->plan, &d, e->ws);
     return OM_OK;
 }
@@ -190,6 +194,8 @@ om_step *omi_sel_conv(om_nctx *c) {
     a->w             = k->index;
     a->b             = omi_in(c, 2) ? c->in[2]->index : OM_NO_VALUE;
     a->y             = c->out[0]->index;
+    a->fused         = c->fused;
+    if (c->fused && a->b == OM_NO_VALUE) omi_fuse_take_row_bias(c->fused, &a->b);
     if (c->out[0]->numel && k->known && k->buf && k->numel && omi_pack_may_cache(k->buf)) {
         if (!omi_hold(c, omi_conv_pack_bytes(&g))) return NULL;
         a->w_packed = omi_conv_packed_cached(k->buf, k->offset / (int64_t)sizeof(float), &g);

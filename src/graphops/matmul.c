@@ -10,18 +10,22 @@
 
 #include "base/checked.h"
 #include "compute/pack.h"
+#include "graphops/fuse.h"
 #include "graphops/rows.h"
 
 /* What a step keeps: the plan, and where its operands are. */
 typedef struct product_args {
     om_matmul_plan plan;
     uint32_t a, b, c, y;
+    const om_fused *fused; /* NULL: nothing follows */
 } product_args;
 
 static om_status run_product(const om_step *s, const om_exec *e) {
     const product_args *p = s->args;
     om_matmul_ptrs x      = {.a = e->ptr[p->a], .b = e->ptr[p->b], .y = e->ptr[p->y]};
+    om_epilogue ep;
     if (p->c != OM_NO_VALUE) x.c = e->ptr[p->c];
+    x.ep = omi_fuse_bind(p->fused, e, &ep);
     omi_matmul_run(&p->plan, &x, e->ws);
     return OM_OK;
 }
@@ -45,6 +49,12 @@ static om_step *product_step(om_nctx *c, om_matmul_args *m) {
                                b->strides[r - 1], b->shape[r - 2], b->shape[r - 1]);
         if (!m->b_packed) return NULL;
     }
+    uint32_t sum = bias ? bias->index : OM_NO_VALUE;
+    if (c->fused && !bias && m->y.rank == 2 && // a sum that follows is C of AR-2.2 with beta 1
+        omi_fuse_take_sum(c->fused, &sum, &m->c.strides[0], &m->c.strides[1])) {
+        m->has_c = true;
+        m->beta  = 1;
+    }
     if (!omi_matmul_plan(m, c->workers, &p->plan)) {
         omi_problem(c, OM_ERR_LIMIT,
                     "the product of '%.60s' and '%.60s' takes more than 2^53 steps", c->in[0]->name,
@@ -53,7 +63,8 @@ static om_step *product_step(om_nctx *c, om_matmul_args *m) {
     }
     p->a        = c->in[0]->index;
     p->b        = bv->index;
-    p->c        = bias ? bias->index : OM_NO_VALUE;
+    p->c        = sum;
+    p->fused    = c->fused;
     p->y        = c->out[0]->index;
     s->ws_bytes = p->plan.ws_bytes;
     return s;

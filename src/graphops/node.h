@@ -41,6 +41,7 @@ typedef struct om_pval {
 
 struct om_node_def;
 struct om_step;
+struct om_fused;
 
 /* What a run hands to a step. */
 typedef struct om_exec {
@@ -75,7 +76,10 @@ typedef struct om_nctx {
     om_pval **in, **out; /* NULL: absent                            */
     size_t held, limit;  /* select: what the session holds, and may (0: no limit)       */
     bool creating;       /* the session is being made: wrong sizes are the file's fault */
-    om_arena *arena;     /* for parse the program's, for select the plan's              */
+    bool fast;           /* the program's arithmetic */
+    struct om_fused
+        *fused;      /* select: what follows the node (fuse.h); its operands are inputs from 3 on */
+    om_arena *arena; /* for parse the program's, for select the plan's              */
     int workers;
     om_status status; /* first problem */
     char message[320];

@@ -8,6 +8,7 @@
 
 #include "compute/move.h"
 #include "graphops/forms.h"
+#include "graphops/fuse.h"
 #include "graphops/rows.h"
 
 /* ---- LayerNormalization ---------------------------------------------------------------------- */
@@ -183,6 +184,21 @@ static om_status run_batch_norm(const om_step *st, const om_exec *e) {
     return OM_OK;
 }
 
+static bool constant_statistics(const om_nctx *c) {
+    for (int i = 1; i < 5; i++)
+        if (!c->in[i]->known) return false;
+    return true;
+}
+
+/* s, then t, of n channels in the plan's arena; NULL and raised. */
+static float *fold_statistics(const om_nctx *c, int64_t n, float eps) {
+    float *s = omi_arena_array(c->arena, (size_t)n, 2 * sizeof(float));
+    if (s)
+        omi_batchnorm_fold(n, c->in[1]->known, c->in[2]->known, c->in[3]->known, c->in[4]->known,
+                           eps, s, s + n);
+    return s;
+}
+
 om_step *omi_sel_batch_norm(om_nctx *c) {
     om_step *s         = omi_step(c, run_batch_norm, sizeof(batch_norm_args));
     batch_norm_args *a = s ? s->args : NULL;
@@ -194,19 +210,30 @@ om_step *omi_sel_batch_norm(om_nctx *c) {
     a->inner         = 1;
     for (int i = 2; i < x->rank; i++)
         a->inner *= x->shape[i];
-    a->y       = c->out[0]->index;
-    bool known = a->c > 0;
-    for (int i = 0; i < 5; i++) {
+    a->y = c->out[0]->index;
+    for (int i = 0; i < 5; i++)
         a->in[i] = c->in[i]->index;
-        if (i && !c->in[i]->known) known = false;
-    }
-    if (known) {
-        a->s = omi_arena_array(c->arena, (size_t)a->c, 2 * sizeof(float));
+    if (a->c > 0 && constant_statistics(c)) {
+        a->s = fold_statistics(c, a->c, a->eps);
         if (!a->s) return NULL;
         a->t = a->s + a->c;
-        omi_batchnorm_fold(a->c, c->in[1]->known, c->in[2]->known, c->in[3]->known, c->in[4]->known,
-                           a->eps, a->s, a->t);
     } else
         s->ws_bytes = (size_t)a->c * 2 * sizeof(float);
     return s;
+}
+
+bool omi_fuse_batch_norm(const om_nctx *c, uint32_t via, om_fused *f, bool *failed) {
+    const om_pval *x             = c->in[0];
+    int64_t strides[OM_MAX_RANK] = {0};
+    (void)via;
+    if (x->rank < 2 || !constant_statistics(c)) return false;
+    strides[1]   = 1; // channels
+    om_ep_step s = {.kind = OM_EP_SCALE_SHIFT};
+    int at       = f->ep.n;
+    if (!omi_fuse_add(f, s, strides, OM_NO_VALUE, OM_NO_VALUE)) return false;
+    float *a = fold_statistics(c, x->shape[1], ((const om_batch_norm_form *)c->form)->eps);
+    if (!a) return *failed = true, false;
+    f->ep.step[at].a = a;
+    f->ep.step[at].b = a + x->shape[1];
+    return true;
 }

@@ -3,6 +3,7 @@
  */
 #include "compute/elementwise.h"
 
+#include "graphops/fuse.h"
 #include "graphops/rows.h"
 
 /* The form is the kind: a row's own, or the one that Gelu's attribute chooses. */
@@ -50,4 +51,19 @@ om_step *omi_sel_unary(om_nctx *c) {
 }
 om_step *omi_sel_unary_fast(om_nctx *c) {
     return select_unary(c, true);
+}
+
+static bool fuse_unary(const om_nctx *c, om_fused *f, bool fast) {
+    static const int64_t none[OM_MAX_RANK] = {0};
+    om_ep_step s = {.kind = OM_EP_UNARY, .unary = *(const om_unary_kind *)c->form, .fast = fast};
+    return omi_unary_supports(s.unary, OM_F32) &&
+           omi_fuse_add(f, s, none, OM_NO_VALUE, OM_NO_VALUE);
+}
+bool omi_fuse_unary(const om_nctx *c, uint32_t via, om_fused *f, bool *failed) {
+    (void)via, (void)failed;
+    return fuse_unary(c, f, false);
+}
+bool omi_fuse_unary_fast(const om_nctx *c, uint32_t via, om_fused *f, bool *failed) {
+    (void)via, (void)failed;
+    return fuse_unary(c, f, true);
 }

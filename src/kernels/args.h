@@ -124,6 +124,36 @@ typedef struct om_unfold_args {
     float *dst; /* [p1 - p0][16], columns beyond cols zero */
 } om_unfold_args;
 
+/* ---- elementwise/epilogue.c ------------------------------------------------------------------ */
+
+typedef enum om_ep_op_kind {
+    OM_EP_OP_ADD,
+    OM_EP_OP_MUL,
+    OM_EP_OP_SCALE_SHIFT, /* y * a + b, two roundings      */
+    OM_EP_OP_RELU,
+    OM_EP_OP_CLIP /* *a and *b, NULL for an absent bound   */
+} om_ep_op_kind;
+
+#define OM_EP_MAX 6
+
+/* Operands are at row 0, column 0 of the block: rs floats from row to row, and along a row one
+ * number, or cs: neighbours. */
+typedef struct om_ep_op {
+    om_ep_op_kind kind;
+    bool cs;
+    const float *a, *b;
+    int64_t rs;
+} om_ep_op;
+
+/* y = all ops in turn, for a block of rows and columns. */
+typedef struct om_epilogue_args {
+    int64_t rows, cols;
+    float *y;
+    int64_t y_rs;
+    int n;
+    om_ep_op op[OM_EP_MAX];
+} om_epilogue_args;
+
 /* ---- pool/: AR-1.5, AR-4.5 --------------------------------------------------------------------
  */
 

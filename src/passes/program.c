@@ -237,6 +237,7 @@ om_nctx omi_program_ctx(const om_program *p, const om_pnode *n, om_pval *values,
                  .out      = slots + n->n_in,
                  .arena    = arena,
                  .workers  = workers,
+                 .fast     = p->arith == OM_FAST,
                  .creating = p->creating};
     for (uint32_t i = 0; i < n->n_in; i++)
         c.in[i] = n->in[i] == OM_NO_VALUE ? NULL : &values[n->in[i]];

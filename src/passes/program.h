@@ -23,6 +23,11 @@ typedef struct om_pnode {
                                that it was made for */
     uint32_t n_in, n_out;
     uint32_t *in, *out; /* value numbers or OM_NO_VALUE          */
+    /* What fuse_epilogue found: the node that may become a step behind this one (0: none), and
+     * which of its own inputs this one then is. */
+    uint32_t next;
+    uint8_t via;
+    bool in_chain;
 } om_pnode;
 
 /* A node that the running pass made. */
@@ -111,6 +116,8 @@ om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64
 
 enum { OM_PASS_EXACT = 1, OM_PASS_FAST = 2 };
 om_status omi_run_passes(om_program *p);
+/* Leaves the pass of this name out of programs made from now on, for tests only; NULL: none. */
+void omi_pass_off_for_test(const char *name);
 #define OM_PASS(name, where) om_status omi_pass_##name(om_program *p);
 #include "passes/passes.def"
 #undef OM_PASS

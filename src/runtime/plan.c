@@ -107,25 +107,32 @@ static void mark_needed(om_builder *b) {
     }
 }
 
+/* The step of one node, over whatever c says it is. */
+static om_status select_one(om_builder *b, om_nctx *c) {
+    c->held    = b->held;
+    c->limit   = b->plan->arena.cap;
+    om_step *s = omi_program_select(b->program, c);
+    b->held    = c->held;
+    if (!s) {
+        if (c->status != OM_OK) return omi_program_raise(c);
+        if (omi_failed()) return om_pending();
+        return omi_fail(OM_ERR_INTERNAL, "there is no kernel for %s", c->def->type);
+    }
+    b->plan->steps[b->plan->n_steps++] = s;
+    return omi_check_cancel();
+}
+
 static om_status select_all(om_builder *b) {
     const om_program *p = b->program;
     b->plan->steps      = omi_arena_array(&b->plan->arena, p->n_nodes + 1u, sizeof *b->plan->steps);
     if (!b->plan->steps) return om_pending();
     for (uint32_t i = 0; i < p->n_nodes; i++) {
+        if (!b->done[i]) OM_TRY(omi_chain_from(b, i));
         if (b->done[i]) continue;
-        om_nctx c  = omi_program_ctx(p, &p->nodes[i], b->values, b->slots, &b->plan->arena,
-                                     b->plan->workers);
-        c.held     = b->held;
-        c.limit    = b->plan->arena.cap;
-        om_step *s = omi_program_select(p, &c);
-        b->held    = c.held;
-        if (!s) {
-            if (c.status != OM_OK) return omi_program_raise(&c);
-            if (omi_failed()) return om_pending();
-            return omi_fail(OM_ERR_INTERNAL, "there is no kernel for %s", c.def->type);
-        }
-        b->plan->steps[b->plan->n_steps++] = s;
-        OM_TRY(omi_check_cancel());
+        om_nctx c = b->chain[i] ? omi_chain_ctx(b, b->chain[i])
+                                : omi_program_ctx(p, &p->nodes[i], b->values, b->slots,
+                                                  &b->plan->arena, b->plan->workers);
+        OM_TRY(select_one(b, &c));
     }
     return OM_OK;
 }
@@ -136,14 +143,15 @@ static om_status set_up(om_builder *b) {
     const om_program *p = b->program;
     size_t n            = p->n_values + 1u;
     b->values           = omi_arena_array(&b->scratch, n, sizeof *b->values);
-    b->slots            = omi_arena_array(&b->scratch, p->max_io + 1u, sizeof *b->slots);
-    b->ptr              = omi_arena_array(&b->scratch, n, sizeof *b->ptr);
-    b->needed           = omi_arena_array(&b->scratch, n, sizeof *b->needed);
-    b->done             = omi_arena_array(&b->scratch, p->n_nodes + 1u, sizeof *b->done);
+    b->slots       = omi_arena_array(&b->scratch, p->max_io + 1u + OM_CHAIN_IO, sizeof *b->slots);
+    b->chain       = omi_arena_array(&b->scratch, p->n_nodes + 1u, sizeof *b->chain);
+    b->ptr         = omi_arena_array(&b->scratch, n, sizeof *b->ptr);
+    b->needed      = omi_arena_array(&b->scratch, n, sizeof *b->needed);
+    b->done        = omi_arena_array(&b->scratch, p->n_nodes + 1u, sizeof *b->done);
     b->plan->in    = omi_arena_array(&b->plan->arena, p->graph->n_inputs + 1u, sizeof(om_port));
     b->plan->out   = omi_arena_array(&b->plan->arena, p->graph->n_outputs + 1u, sizeof(om_port));
     b->plan->fixed = omi_arena_array(&b->plan->arena, n, sizeof(void *));
-    if (!b->values || !b->slots || !b->ptr || !b->needed || !b->done || !b->plan->in ||
+    if (!b->values || !b->slots || !b->ptr || !b->needed || !b->done || !b->chain || !b->plan->in ||
         !b->plan->out || !b->plan->fixed)
         return om_pending();
     memcpy(b->values, p->values, p->n_values * sizeof *b->values);

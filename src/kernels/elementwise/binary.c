@@ -4,6 +4,7 @@
  * An operand's step is 1 (an array) or 0 (one element for all); compute/ brings every broadcast
  * down to that. y may be a or b when their step is 1.
  */
+#include "kernels/elementwise/extreme.h"
 #include "kernels/elementwise/tail.h"
 #include "kernels/simd.h"
 
@@ -30,22 +31,12 @@
         }                                                                                          \
     }
 
-/* NaN if either is; +0 above -0 (AR-1.5) */
-OM_INLINE vf max2(vf a, vf b) {
-    vf r = vsel(veq(a, b), vcast_f(vi_and(vcast_i(a), vcast_i(b))), vmax_raw(a, b));
-    return vsel(vunord(a, b), vcast_f(vi_set1(0x7fc00000)), r);
-}
-OM_INLINE vf min2(vf a, vf b) {
-    vf r = vsel(veq(a, b), vcast_f(vi_or(vcast_i(a), vcast_i(b))), vmin_raw(a, b));
-    return vsel(vunord(a, b), vcast_f(vi_set1(0x7fc00000)), r);
-}
-
 BINARY(add_f32, vadd)
 BINARY(sub_f32, vsub)
 BINARY(mul_f32, vmul)
 BINARY(div_f32, vdiv)
-BINARY(max_f32, max2)
-BINARY(min_f32, min2)
+BINARY(max_f32, om_max2)
+BINARY(min_f32, om_min2)
 
 #define COMPARE(name, op)                                                                          \
     void FN(name)(int64_t n, const float *a, int sa, const float *b, int sb, uint8_t *y) {         \
@@ -68,8 +59,8 @@ void FN(clip_f32)(int64_t n, const float *x, const float *lo, const float *hi, f
     for (int64_t i = 0; i < n; i += W) {
         int t = (int)omi_min64(W, n - i);
         vf v  = om_load_t(x + i, t);
-        if (lo) v = max2(v, l);
-        if (hi) v = min2(v, h);
+        if (lo) v = om_max2(v, l);
+        if (hi) v = om_min2(v, h);
         om_store_t(y + i, v, t);
     }
 }

@@ -6,6 +6,7 @@
  * Gelu tanh) round every step of their definition (AR-7.5), so that fusing them changes no bits.
  */
 #include "kernels/elementwise/cr_math.h"
+#include "kernels/elementwise/extreme.h"
 #include "kernels/elementwise/fast_math.h"
 #include "kernels/elementwise/tail.h"
 #include "kernels/simd.h"
@@ -71,10 +72,6 @@ OM_INLINE vf abs1(vf x) {
 OM_INLINE vf sqrt1(vf x) {
     return vsqrt(x);
 }
-/* 0 > x ? +0 : x keeps -0 and NaN (AR-1.5) */
-OM_INLINE vf relu1(vf x) {
-    return vmax_raw(vset1(0.0f), x);
-}
 OM_INLINE vf reciprocal1(vf x) {
     return vdiv(vset1(1.0f), x);
 }
@@ -82,7 +79,7 @@ OM_INLINE vf reciprocal1(vf x) {
 MAP_F32(neg_f32, neg1)
 MAP_F32(abs_f32, abs1)
 MAP_F32(sqrt_f32, sqrt1)
-MAP_F32(relu_f32, relu1)
+MAP_F32(relu_f32, om_relu1)
 MAP_F32(reciprocal_f32, reciprocal1)
 MAP_F32(exp_fast_f32, om_fast_exp)
 MAP_F32(tanh_fast_f32, om_fast_tanh)
