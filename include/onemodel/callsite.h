@@ -152,6 +152,7 @@
 #define om_nn_add(...) (om_here_call(__FILE__, __LINE__), om_nn_add(__VA_ARGS__))
 #define om_nn_parameter(...) (om_here_call(__FILE__, __LINE__), om_nn_parameter(__VA_ARGS__))
 #define om_nn_buffer(...) (om_here_call(__FILE__, __LINE__), om_nn_buffer(__VA_ARGS__))
+#define om_forward(...) (om_here_call(__FILE__, __LINE__), om_forward(__VA_ARGS__))
 #define om_nn_enter(...) (om_here_call(__FILE__, __LINE__), om_nn_enter(__VA_ARGS__))
 #define om_nn_train(...) (om_here_call(__FILE__, __LINE__), om_nn_train(__VA_ARGS__))
 #define om_nn_get(...) (om_here_call(__FILE__, __LINE__), om_nn_get(__VA_ARGS__))

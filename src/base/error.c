@@ -70,6 +70,7 @@ void om_here_call(const char *file, int line) {
     if (!omi_state_lasts(s)) return;
     if (s->here_depth == OMI_HERE_DEPTH) // the outermost calls of a deep expression lose theirs
         memmove(s->here, s->here + 1, sizeof *s->here * (size_t)--s->here_depth);
+    if (s->here_base > s->here_depth) s->here_base = s->here_depth;
     s->here[s->here_depth++] = (omi_here_line){file, line};
 }
 
@@ -93,8 +94,9 @@ void omi_frames_left(om_state *s, const char *function, const void *address, con
     // Nothing of the library runs on this thread: what the calls that were left had set is undone.
     s->inside = s->held = false;
     s->cut              = 0;
-    if (s->here_depth > s->here_start) s->here[0] = s->here[s->here_depth - 1];
-    s->here_depth = s->here_depth > s->here_start;
+    bool line           = s->here_depth > s->here_start && s->here_depth > s->here_base;
+    if (line) s->here[s->here_base] = s->here[s->here_depth - 1];
+    s->here_depth = s->here_base + line;
 }
 
 void om_set_log(om_log_fn fn, void *ctx, om_log_level level) {
@@ -115,7 +117,7 @@ void omi_log(om_log_level level, const char *fmt, ...) {
 
 om_site omi_site(void) {
     const om_state *s = omi_state();
-    omi_here_line at  = s->here_depth ? s->here[s->here_depth - 1] : s->breadcrumb;
+    omi_here_line at  = s->here_depth > s->here_base ? s->here[s->here_depth - 1] : s->breadcrumb;
     om_site site      = {.module = omi_module_path(), .file = at.file, .line = at.line};
     if (s->depth > 0) {
         site.op       = omi_function();
@@ -123,6 +125,42 @@ om_site omi_site(void) {
         site.address  = s->calls[0].address;
     }
     return site;
+}
+
+omi_forward omi_forward_begin(const char *stack) {
+    const om_state *s = omi_state();
+    omi_forward f     = {.modules = s->module_depth, .base = s->here_base, .stack = stack};
+    if (s->here_depth > s->here_base) f.line = s->here[s->here_depth - 1];
+    return f;
+}
+
+void omi_forward_enter(omi_forward *f) {
+    om_state *s = omi_state();
+    if (!omi_state_lasts(s)) return;
+    f->depth = s->here_base = s->here_depth;
+    f->breadcrumb           = s->breadcrumb;
+    if (f->line.file) s->breadcrumb = f->line;
+    if (!s->modules_stack) s->modules_stack = f->stack;
+}
+
+void omi_forward_end(const omi_forward *f) {
+    om_state *s = omi_state();
+    if (!omi_state_lasts(s)) return;
+    s->module_depth = f->modules;
+    s->here_base    = f->base;
+    s->here_depth   = f->depth;
+    if (f->line.file) s->breadcrumb = f->breadcrumb;
+    if (s->modules_stack == f->stack) s->modules_stack = NULL;
+}
+
+/* A module's function was left by a jump: no module runs, and of the lines only the newest, which
+ * is of the call that begins, is one of a call to come. */
+void omi_forward_left(om_state *s) {
+    s->modules_stack = NULL;
+    s->module_depth  = 0;
+    if (s->here_depth > s->here_base) s->here[0] = s->here[s->here_depth - 1];
+    s->here_depth = s->here_depth > s->here_base;
+    s->here_base  = 0;
 }
 
 om_status omi_module_push(const char *path) {

@@ -41,8 +41,11 @@ typedef struct omi_entered {
 /* Throws away the frames that a call beginning here cannot be inside of. */
 void omi_frames_left(om_state *s, const char *function, const void *address,
                      const char *stack) OM_COLD;
+/* The same for om_forward, which has no frame while a module's function runs. */
+void omi_forward_left(om_state *s) OM_COLD;
 /* Notes where the outermost call begins; NULL for the stand-in. */
-OM_INLINE om_state *omi_outermost(om_state *s, omi_fpenv *fpenv) {
+OM_INLINE om_state *omi_outermost(om_state *s, const char *stack, omi_fpenv *fpenv) {
+    if (OM_UNLIKELY(s->modules_stack && stack >= s->modules_stack)) omi_forward_left(s);
     *fpenv        = omi_fp_enter();
     s->here_start = s->here_depth;
     return omi_state_lasts(s) ? s : NULL;
@@ -55,7 +58,7 @@ OM_INLINE omi_entered omi_enter(const char *function, const void *address, const
         OM_UNLIKELY(stack >= s->calls[omi_min64(s->depth, OMI_CALL_DEPTH) - 1].stack))
         omi_frames_left(s, function, address, stack);
     omi_entered e = {.s = s, .depth = s->depth};
-    if (e.depth == 0 && OM_UNLIKELY(!(e.s = omi_outermost(s, &e.fpenv)))) return e;
+    if (e.depth == 0 && OM_UNLIKELY(!(e.s = omi_outermost(s, stack, &e.fpenv)))) return e;
     if (OM_LIKELY(e.depth < OMI_CALL_DEPTH))
         s->calls[e.depth] = (omi_frame){function, address, stack, s->module_depth};
     s->depth = e.depth + 1;
@@ -65,7 +68,9 @@ OM_INLINE void omi_leave(omi_entered *e) {
     if (OM_LIKELY(e->s != NULL)) e->s->depth = e->depth;
     if (e->depth) return;
     omi_fp_leave(e->fpenv);
-    if (e->s) e->s->here_depth = e->s->here_start > 0 ? e->s->here_start - 1 : 0;
+    if (!e->s) return;
+    bool own         = e->s->here_start > e->s->here_base; // its own line, which ends with it
+    e->s->here_depth = own ? e->s->here_start - 1 : e->s->here_base;
 }
 
 /* Names the public function that runs until the end of the enclosing block. */
@@ -83,6 +88,18 @@ OM_INLINE const char *omi_function(void) {
 om_site omi_site(void);
 /* "net.c:41", else "prog+0x1a2f", else "", into a buffer. */
 void omi_site_place(const om_site *s, char *out, size_t n);
+
+/* Around the function of a module. Lines that wait outside are for the calls they were noted for:
+ * what runs inside, without lines of its own, is named by the line of om_forward. */
+typedef struct omi_forward {
+    omi_here_line line, breadcrumb; /* of om_forward, file NULL without; what it replaces */
+    int32_t depth, base, modules;
+    const char *stack;
+} omi_forward;
+/* Before the first check: the line is gone when that has ended. stack: om_forward's own frame. */
+omi_forward omi_forward_begin(const char *stack);
+void omi_forward_enter(omi_forward *f);
+void omi_forward_end(const omi_forward *f);
 
 /* Module path stack; paths are interned by the caller. Push fails with OM_ERR_LIMIT at depth 64. */
 om_status omi_module_push(const char *path);

@@ -79,6 +79,8 @@ typedef struct om_state {
     int32_t depth; /* calls running; those past OMI_CALL_DEPTH are not in calls */
     om_status pending_status;
     int32_t here_depth, here_start; /* lines noted; how many when the outermost call began */
+    int32_t here_base;         /* of the lines, those that wait outside the module that runs   */
+    const char *modules_stack; /* the stack of the outermost om_forward that runs, or NULL     */
     int32_t module_depth;
     omi_frame calls[OMI_CALL_DEPTH];
     omi_here_line here[OMI_HERE_DEPTH], breadcrumb;

@@ -228,17 +228,21 @@ static om_status forward_check(om_module *m, om_tensor *x) {
     return path ? omi_module_push(path) : om_pending();
 }
 
+/* In a frame of its own: one that is not below om_forward's would be taken for a jump out of it. */
+static OM_COLD void no_result(void) {
+    OMI_ENTER("om_forward");
+    omi_fail(OM_ERR_STATE, "the module's forward function returned NULL without an error");
+}
+
 om_tensor *om_forward(om_module *m, om_tensor *x) {
-    int depth = omi_module_depth();
+    omi_forward f = omi_forward_begin(__builtin_frame_address(0));
     if (forward_check(m, x) != OM_OK) return NULL;
+    omi_forward_enter(&f);
     om_scope s   = om_scope_begin();
     om_tensor *y = m->forward(m->ctx, m, x);
-    if (!y && !omi_failed()) {
-        OMI_ENTER("om_forward");
-        omi_fail(OM_ERR_STATE, "the module's forward function returned NULL without an error");
-    }
+    if (!y && !omi_failed()) no_result();
     if (omi_failed()) y = NULL;
-    omi_module_reset(depth);
+    omi_forward_end(&f);
     return om_scope_return(s, y);
 }
 

@@ -80,6 +80,74 @@ static void a_line_ends_with_its_call(void **state) {
     assert_site(0);
     assert_non_null(y);
 }
+
+static om_tensor *own_lines(void *ctx, om_module *m, om_tensor *x) {
+    (void)m;
+    *(int *)ctx = __LINE__ + 1;
+    return om_matmul(om_neg(x), om_relu(x));
+}
+
+/* A layer's operators are named by the line of om_forward; a function of the user's by its own. */
+static void layers_take_the_line_of_om_forward(void **state) {
+    (void)state;
+    int inside        = 0, line;
+    om_module *linear = om_nn_linear(4, 2, NULL), *own = om_nn_custom(own_lines, &inside, NULL);
+    om_module *both   = om_nn_sequential();
+    om_nn_add(both, "0", om_nn_relu());
+    om_nn_add(both, "1", om_nn_linear(4, 2, NULL));
+    om_tensor *bad = om_ones(OM_F32, OM_DIMS(2, 3)), *good = om_ones(OM_F32, OM_DIMS(2, 4)), *y;
+    om_forward(linear, bad); line = __LINE__;
+    assert_site(line);
+    om_forward(both, bad); line = __LINE__;
+    assert_site(line);
+    om_forward(linear, NULL); line = __LINE__;
+    assert_site(line);
+    // Inside an expression the outer call keeps its line, before and behind the layer.
+    om_exp(om_forward(both, om_relu(bad))); line = __LINE__;
+    assert_site(line);
+    om_reshape(om_forward(linear, good), OM_DIMS(3)); line = __LINE__;
+    assert_site(line);
+    y = om_forward(linear, good);
+    om_relu_plain(NULL); // the layer's line is gone with it
+    assert_site(0);
+    OM_HERE; int crumb = __LINE__;
+    om_forward(linear, bad); line = __LINE__;
+    assert_site(line);
+    om_relu_plain(NULL);
+    assert_site(crumb);
+    om_here(NULL, 0);
+    om_forward(own, bad);
+    assert_site(inside);
+    assert_non_null(y);
+    om_nn_free(own);
+    om_nn_free(both);
+    om_nn_free(linear);
+}
+
+/* Leaving a module's function by a jump is forbidden; the next call is sound nevertheless. */
+static jmp_buf out_of_here;
+static om_tensor *jumps(void *ctx, om_module *m, om_tensor *x) {
+    (void)ctx, (void)m;
+    if (x) longjmp(out_of_here, 1);
+    return x;
+}
+static void a_module_left_by_a_jump_is_not_named(void **state) {
+    (void)state;
+    om_module *root = om_nn_module();
+    om_nn_add(root, "jumper", om_nn_custom(jumps, NULL, NULL));
+    om_tensor *x = om_ones(OM_F32, OM_DIMS(2));
+    for (volatile int i = 0; i < 100; i++) // more than modules may nest
+        if (setjmp(out_of_here) == 0) (void)om_forward(om_nn_child(root, "jumper"), x);
+    om_relu(NULL); int line = __LINE__;
+    om_error e;
+    om_catch(&e);
+    assert_string_equal(e.where, "om_relu");
+    char want[64];
+    snprintf(want, sizeof want, "test_callsite.c:%d", line);
+    assert_non_null(strstr(e.site, want));
+    om_nn_free(root);
+    om_scope_drain();
+}
 // clang-format on
 
 static om_tensor *inner_calls(void *ctx, om_tensor *x) {
@@ -100,6 +168,8 @@ static void functions_keep_their_addresses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {OM_TEST(lines), OM_TEST(a_line_ends_with_its_call),
+                                       OM_TEST(layers_take_the_line_of_om_forward),
+                                       OM_TEST(a_module_left_by_a_jump_is_not_named),
                                        OM_TEST(functions_keep_their_addresses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
