@@ -11,34 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/sys.h"
 #include "base/utf8.h"
 
 #define HOLD 65536
 /* Linux moves at most 0x7ffff000 bytes a call; less keeps a write interruptible. */
 #define CHUNK ((size_t)1 << 28)
-
-static int real_open(const char *path, int flags, int mode) {
-    return open(path, flags | O_CLOEXEC, mode);
-}
-static int real_stat(const char *path, struct stat *st) {
-    return stat(path, st);
-}
-static int real_fstat(int fd, struct stat *st) {
-    return fstat(fd, st);
-}
-static void *real_mmap(size_t n, int fd) {
-    return mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
-}
-
-#define REAL_SYS                                                                                   \
-    {                                                                                              \
-        .open = real_open, .close = close, .fstat = real_fstat, .stat = real_stat,                 \
-        .fchmod = fchmod, .read = read, .write = write, .fsync = fsync, .rename = rename,          \
-        .unlink = unlink, .mmap = real_mmap, .munmap = munmap                                      \
-    }
-const om_sys omi_sys_real = REAL_SYS;
-om_sys omi_sys            = REAL_SYS;
 
 /* Raises OM_ERR_IO: "cannot open 'x.onnx': No such file or directory". */
 static om_status io_fail(const char *what, const char *path, int err) {
@@ -176,26 +155,58 @@ static om_status save_write(om_sink *sink, const void *p, size_t n) {
 
 static void drop_save(om_save *s) {
     if (s->fd >= 0) omi_sys.close(s->fd);
+    if (s->held >= 0) omi_sys.close(s->held);
     omi_free(s->temp, s->temp_size);
     omi_free(s->hold, HOLD);
-    *s = (om_save){.fd = -1};
+    *s = (om_save){.fd = -1, .held = -1};
 }
 
-/* Opens "<path>.<pid>-<k>.tmp" for the first k that is free. */
+/* What follows the name of a file in those of its temporaries: ".<pid>-<k>.tmp". */
+static bool is_temp_suffix(const char *s) {
+    static const char digits[] = "0123456789";
+    size_t pid                 = *s == '.' ? strspn(s + 1, digits) : 0, k;
+    if (!pid || pid > 20 || s[1 + pid] != '-') return false;
+    s += 2 + pid;
+    k = strspn(s, digits);
+    return k && k <= 10 && strcmp(s + k, ".tmp") == 0;
+}
+
+static void remove_one_stale(void *ctx, const char *name) {
+    om_save *s        = ctx;
+    const char *slash = strrchr(s->path, '/'), *base = slash ? slash + 1 : s->path;
+    size_t n = strlen(base);
+    if (strncmp(name, base, n) != 0 || !is_temp_suffix(name + n)) return;
+    snprintf(s->temp, s->temp_size, "%s%s", s->path, name + n);
+    omi_os_remove_abandoned(s->temp);
+}
+
+/* Savers of this path that were killed left theirs behind. Nothing here is worth an error. */
+static void remove_stale(om_save *s) {
+    const char *slash = strrchr(s->path, '/');
+    size_t n          = slash ? (size_t)(slash - s->path) + 1 : 0;
+    memcpy(s->temp, s->path, n);
+    memcpy(s->temp + n, ".", 2); // "folder/."
+    omi_os_each_name(s->temp, remove_one_stale, s);
+}
+
+/* Opens "<path>.<pid>-<k>.tmp" for the first k that is free, and holds it. */
 static om_status open_temp(om_save *s, int mode) {
     static _Atomic uint32_t serial;
     for (int tries = 0; tries < 100; tries++) {
         snprintf(s->temp, s->temp_size, "%s.%ld-%u.tmp", s->path, (long)getpid(),
                  (unsigned)atomic_fetch_add(&serial, 1));
         s->fd = open_retry(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-        if (s->fd >= 0) return OM_OK;
-        if (errno != EEXIST) break;
+        if (s->fd >= 0 && omi_sys.hold(s->fd)) return OM_OK;
+        if (s->fd < 0 && errno != EEXIST) break;
+        if (s->fd >= 0) omi_sys.close(s->fd);
+        s->fd = -1;
+        errno = EEXIST;
     }
     return io_fail("create a file beside", s->path, errno);
 }
 
 om_status omi_save_begin(om_save *s, const char *path) {
-    *s = (om_save){.sink = {.write = save_write}, .fd = -1, .path = path};
+    *s = (om_save){.sink = {.write = save_write}, .fd = -1, .held = -1, .path = path};
     struct stat st;
     bool there = omi_sys.stat(path, &st) == 0;
     if (!there && errno != ENOENT) return io_fail("save", path, errno);
@@ -204,9 +215,10 @@ om_status omi_save_begin(om_save *s, const char *path) {
         omi_escape_buf(name, sizeof name, path, strlen(path));
         return omi_fail(OM_ERR_IO, "cannot save '%s': it is not a regular file", name);
     }
-    s->temp_size  = strlen(path) + 48;
-    s->temp       = omi_alloc(s->temp_size);
-    s->hold       = s->temp ? omi_alloc(HOLD) : NULL;
+    s->temp_size = strlen(path) + 48;
+    s->temp      = omi_alloc(s->temp_size);
+    s->hold      = s->temp ? omi_alloc(HOLD) : NULL;
+    if (s->hold) remove_stale(s);
     om_status err = s->hold ? open_temp(s, 0666) : om_pending();
     // Keeps who may read the old file; a failure here is no reason not to save.
     if (err == OM_OK && there) (void)!omi_sys.fchmod(s->fd, st.st_mode & 0777);
@@ -254,6 +266,7 @@ om_status omi_save_commit(om_save *s) {
         omi_save_abort(s);
         return st;
     }
+    s->held    = omi_sys.dup(s->fd);   // it stays ours until it is renamed
     int closed = omi_sys.close(s->fd); // NFS reports late write errors here
     s->fd      = -1;
     if (closed != 0 && errno != EINTR)

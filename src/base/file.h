@@ -6,9 +6,10 @@
  * ends the program with SIGBUS; no check can prevent that).
  *
  * A file is saved as: a new file with a private name beside it, write, fsync, rename, fsync of the
- * directory. Whatever fails before the rename leaves the old file as it was and removes the private
- * one. A destination that exists and is not a regular file is refused (renaming over /dev/null
- * would replace it); a symbolic link is replaced, not followed.
+ * directory. The private file is locked while its writer lives; one whose writer was killed is
+ * removed by the next save of the same path. Whatever fails before the rename leaves the old file
+ * as it was and removes the private one. A destination that exists and is not a regular file is
+ * refused (renaming over /dev/null would replace it); a symbolic link is replaced, not followed.
  *
  * Needs: buffer.h, sink.h, sys.h.  Used by: onnx, format, everything that reads or writes files.
  */
@@ -25,6 +26,7 @@ om_buffer *omi_file_read(const char *path, bool copy);
 typedef struct om_save {
     om_sink sink; /* first: an om_save is a sink */
     int fd;       /* -1: not open */
+    int held;     /* keeps the private file ours while fd is closed before the rename; -1: none */
     char *temp;
     size_t temp_size;
     const char *path; /* borrowed */

@@ -31,4 +31,9 @@ void omi_os_restore_signals(const omi_signals *old);
  * point is a point. */
 int omi_os_vformat(char *out, size_t n, const char *fmt, va_list ap) OM_PRINTF(3, 0);
 
+/* Calls each for every name in a directory, "." too; nothing when it cannot be read. */
+void omi_os_each_name(const char *dir, void (*each)(void *ctx, const char *name), void *ctx);
+/* Removes a regular file that no living process holds (omi_sys.hold); else does nothing. */
+void omi_os_remove_abandoned(const char *path);
+
 #endif

@@ -5,7 +5,7 @@
  * fail, write short, or stop the process there, and then look at what is left on the disk. The
  * table is only ever changed by tests, before any thread runs.
  *
- * Needs: nothing.  Used by: file.c, tests.
+ * Needs: nothing.  Used by: file.c, os_posix_file.c, tests.
  */
 #ifndef OM_BASE_SYS_H
 #define OM_BASE_SYS_H
@@ -28,6 +28,8 @@ typedef struct om_sys {
     int (*unlink)(const char *path);
     void *(*mmap)(size_t n, int fd); /* private, read only, from offset 0; MAP_FAILED */
     int (*munmap)(void *p, size_t n);
+    int (*dup)(int fd);
+    bool (*hold)(int fd); /* marks a new file as being written; false: it was taken, try another */
 } om_sys;
 
 extern om_sys omi_sys;

@@ -24,6 +24,8 @@ static int real_create(void *t, const void *attr, void *(*fn)(void *), void *arg
 }
 int (*omi_thread_create)(void *, const void *, void *(*)(void *), void *) = real_create;
 
+void (*omi_pool_joined)(void);
+
 static void pool_in_child(void *);
 static struct pool {
     om_lock lock;
@@ -175,6 +177,7 @@ static void *thread_main(void *arg_state) {
         pool.slots--;
         pool.active++;
         omi_unlock(&pool.lock);
+        if (OM_UNLIKELY(omi_pool_joined != NULL)) omi_pool_joined();
         run_chunks(s, body, arg, n, id);
         omi_lock(&pool.lock);
         pool.cut |= s->cut;

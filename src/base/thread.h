@@ -39,5 +39,7 @@ bool omi_hold_cancel(bool on);    /* returns the previous state */
 
 /* Thread creation goes through this pointer, so that tests can make it fail. */
 extern int (*omi_thread_create)(void *thread, const void *attr, void *(*fn)(void *), void *arg);
+/* Called by a worker that has joined a job, before its first chunk; NULL. Tests wait in it. */
+extern void (*omi_pool_joined)(void);
 
 #endif

@@ -195,6 +195,14 @@ static void *f_mmap(size_t n, int fd) {
     return fault() ? MAP_FAILED : omi_sys_real.mmap(n, fd);
 }
 
+static int f_dup(int fd) {
+    return fault() ? -1 : omi_sys_real.dup(fd);
+}
+/* A system without locks holds nothing and says that all is well. */
+static bool f_hold(int fd) {
+    return fault() ? true : omi_sys_real.hold(fd);
+}
+
 static void inject(int mode, int at, int error) {
     omi_sys      = (om_sys){.open   = f_open,
                             .close  = f_close,
@@ -207,7 +215,9 @@ static void inject(int mode, int at, int error) {
                             .rename = f_rename,
                             .unlink = f_unlink,
                             .mmap   = f_mmap,
-                            .munmap = omi_sys_real.munmap};
+                            .munmap = omi_sys_real.munmap,
+                            .dup    = f_dup,
+                            .hold   = f_hold};
     sys_mode     = mode;
     sys_fault_at = at;
     sys_error    = error;
@@ -285,7 +295,7 @@ static void a_full_disk_keeps_the_old_file(void **state) {
     (void)state;
     // Every write of the first save fails, and unlink too: only then a temporary file may stay.
     put_old();
-    inject(FAULT_ERROR, 4, ENOSPC); // stat, open, fchmod, write
+    inject(FAULT_ERROR, 5, ENOSPC); // stat, open, hold, fchmod, write
     assert_int_equal(save_new(true), OM_ERR_IO);
     end_inject();
     assert_non_null(strstr(expect_error(OM_ERR_IO), "No space left"));

@@ -52,6 +52,60 @@ static void workers_take_no_signal(void **state) {
     om_set_threads(0);
 }
 
+/* ---- a worker that wakes when its job is over --------------------------------------------------
+ */
+
+static atomic_int gate, second_runs, first_ran, second_ran;
+static void *(*late_main)(void *);
+static void *late_start(void *arg) {
+    while (!atomic_load(&gate)) {
+    }
+    return late_main(arg);
+}
+/* The worker exists, but comes to the pool only when the gate opens. */
+static int create_late(void *t, const void *attr, void *(*fn)(void *), void *arg) {
+    late_main = fn;
+    return pthread_create((pthread_t *)t, (const pthread_attr_t *)attr, late_start, arg);
+}
+/* Whatever it joined, it takes its first chunk when the second job has begun. */
+static void wait_for_the_second(void) {
+    while (!atomic_load(&second_runs)) {
+    }
+}
+static void first_body(void *arg, int64_t i, int worker) {
+    (void)arg;
+    (void)i;
+    (void)worker;
+    atomic_fetch_add(&first_ran, 1);
+}
+static void second_body(void *arg, int64_t i, int worker) {
+    (void)arg;
+    (void)i;
+    atomic_fetch_add(&second_ran, 1);
+    atomic_store(&second_runs, 1);
+    struct timespec rest = {0, 20000000}; // leaves chunks to the worker
+    if (worker == 0) nanosleep(&rest, NULL);
+}
+
+static void a_late_worker_joins_no_finished_job(void **state) {
+    (void)state;
+    int (*create)(void *, const void *, void *(*)(void *), void *) = omi_thread_create;
+    struct timespec rest                                           = {0, 50000000};
+    om_set_threads(2);
+    omi_thread_create = create_late;
+    omi_pool_joined   = wait_for_the_second;
+    omi_parallel(8, first_body, NULL);
+    assert_int_equal(atomic_load(&first_ran), 8);
+    atomic_store(&gate, 1);
+    nanosleep(&rest, NULL); // time to look at what it was started for
+    omi_parallel(8, second_body, NULL);
+    assert_int_equal(atomic_load(&first_ran), 8);
+    assert_int_equal(atomic_load(&second_ran), 8);
+    omi_pool_joined   = NULL;
+    omi_thread_create = create;
+    om_set_threads(0);
+}
+
 static int count_threads(void) {
     int n  = 0;
     DIR *d = opendir("/proc/self/task");
@@ -170,6 +224,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(looking_at_the_isa_fixes_nothing),
         OM_TEST(workers_take_no_signal),
+        OM_TEST(a_late_worker_joins_no_finished_job),
         OM_TEST(shutdown_joins_the_workers),
         OM_TEST(threads_follow_the_affinity),
         OM_TEST(the_call_after_a_jump_is_sound),
