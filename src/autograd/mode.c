@@ -49,7 +49,7 @@ om_status om_set_requires_grad(om_tensor *t, bool on) {
     if (omi_traced(t))
         return omi_fail_trace(OM_TRACE_INVALID_USAGE,
                               "%s is traced; tracing is for inference graphs", OMI_T(t));
-    if (on && t->dtype != OM_F32 && t->dtype != OM_F64)
+    if (on && !(omi_type_bit((om_dtype)t->dtype) & OM_SET_FLOAT))
         return omi_fail(OM_ERR_DTYPE, "%s; gradients need float32 or float64 (om_cast)", OMI_T(t));
     if (on && !omi_grad_slot_of(t)) return omi_pending_status;
     t->flags = (uint8_t)(on ? t->flags | OM_T_GRAD : t->flags & ~OM_T_GRAD);

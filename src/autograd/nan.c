@@ -25,7 +25,7 @@ static double element(const om_tensor *t, int64_t at) {
 /* Scans t in row-major order. False when everything is finite; stop_at_first for inputs. */
 static bool find_bad(const om_tensor *t, bool stop_at_first, finding *f) {
     *f = (finding){.n = omi_numel(t)};
-    if ((t->dtype != OM_F32 && t->dtype != OM_F64) || f->n == 0) return false;
+    if (!(omi_type_bit((om_dtype)t->dtype) & OM_SET_FLOAT) || f->n == 0) return false;
     int64_t index[OM_MAX_RANK] = {0}, at = t->offset;
     for (int64_t i = 0; i < f->n; i++) {
         double v = element(t, at);

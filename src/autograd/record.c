@@ -220,7 +220,7 @@ static bool any_needs_grad(const om_call *c) {
 }
 
 static bool is_float(const om_tensor *t) {
-    return t->dtype == OM_F32 || t->dtype == OM_F64;
+    return omi_type_bit((om_dtype)t->dtype) & OM_SET_FLOAT;
 }
 
 static om_status keep_record(const om_call *c) {
@@ -285,7 +285,7 @@ om_tensor *omi_record1(om_op op, const void *raw, const void *res, uint32_t n_in
 
 bool omi_needs(const om_record *r, uint32_t i) {
     const om_edge *e = &r->in[i];
-    return (e->record || e->leaf) && (e->dtype == OM_F32 || e->dtype == OM_F64);
+    return (e->record || e->leaf) && omi_type_bit((om_dtype)e->dtype) & OM_SET_FLOAT;
 }
 
 static om_tensor *saved(const om_record *r, const om_saved *s, const char *what, uint32_t i) {

@@ -5,9 +5,9 @@
 
 /* clang-format off */
 #define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
-    [number] = {#ONNX, name, "OM_" #ID, npy, bits, 1, OM_CLASS_##class, OM_FIELD_##field, 1},
+    [number] = {#ONNX, name, "OM_" #ID, npy, bits, 1, OM_CLASS_##class, OM_PROTO_##field, 1},
 #define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)                          \
-    [number] = {#ONNX, NULL, NULL, NULL, bits, group, OM_CLASS_##class, OM_FIELD_##field, entries},
+    [number] = {#ONNX, NULL, NULL, NULL, bits, group, OM_CLASS_##class, OM_PROTO_##field, entries},
 static const om_dtype_info dtypes[] = {
 #include "base/dtype.def"
 };
@@ -39,6 +39,14 @@ size_t om_dtype_size(om_dtype t) {
     }
     return 0;
 }
+
+const char omi_dtype_names[] = ""
+#define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
+#define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field) " " name
+#include "base/dtype.def"
+#undef OM_DTYPE
+#undef OM_DTYPE_STORED
+    ;
 
 const char *om_dtype_name(om_dtype t) {
     const om_dtype_info *info = omi_dtype_computed((int32_t)t);

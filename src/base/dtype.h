@@ -26,13 +26,13 @@ typedef enum om_dtype_class {
 
 /* The fields of TensorProto that hold elements, by number. */
 enum {
-    OM_FIELD_NONE    = 0,
-    OM_FIELD_FLOATS  = 4,
-    OM_FIELD_INT32S  = 5,
-    OM_FIELD_STRINGS = 6,
-    OM_FIELD_INT64S  = 7,
-    OM_FIELD_DOUBLES = 10,
-    OM_FIELD_UINT64S = 11
+    OM_PROTO_NONE    = 0,
+    OM_PROTO_FLOATS  = 4,
+    OM_PROTO_INT32S  = 5,
+    OM_PROTO_STRINGS = 6,
+    OM_PROTO_INT64S  = 7,
+    OM_PROTO_DOUBLES = 10,
+    OM_PROTO_UINT64S = 11
 };
 
 typedef struct om_dtype_info {
@@ -50,6 +50,9 @@ OM_INLINE const om_dtype_info *omi_dtype_computed(int32_t number) {
     const om_dtype_info *t = omi_dtype(number);
     return t && t->name ? t : NULL;
 }
+
+/* " float32 float64 ...": those that are computed with, for messages. */
+extern const char omi_dtype_names[];
 
 /* The numbers by ONNX's names. */
 enum {

@@ -251,7 +251,7 @@ static void red_outputs(void *arg, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const red_job *j = arg;
     omi_pos p;
-    bool floats = j->dtype == OM_F32 || j->dtype == OM_F64;
+    bool floats = omi_type_bit(j->dtype) & OM_SET_FLOAT;
     omi_walk_seek(&j->kept, begin, &p);
     for (int64_t i = begin; i < end; i++) {
         if (floats)
@@ -394,7 +394,7 @@ void omi_reduce(om_reduce_kind k, const om_view *x, uint32_t axes, const om_view
     if (j.kept.numel == 0) return;
     bool columns = j.dtype == OM_F32 && j.n > 0 && k != OM_R_PROD && j.kept.stride[0][0] == 1 &&
                    j.kept.shape[0] >= 4 && !(j.red.stride[0][0] == 1 && j.red.shape[0] > 1);
-    bool floats = j.dtype == OM_F32 || j.dtype == OM_F64;
+    bool floats = omi_type_bit(j.dtype) & OM_SET_FLOAT;
     if (columns) {
         int64_t units = j.kept.numel / j.kept.shape[0] * col_tiles(&j);
         omi_split(units, omi_max64(1, OMI_GRAIN / (OM_COL_TILE * j.n)), red_columns, &j);

@@ -68,37 +68,36 @@ static void dump_type(om_dump *d, const om_graph *root, const om_gvalue *v) {
     omi_str_puts(&d->line, "]");
 }
 
-/* One element of the types people look at; bytes in hexadecimal for the others. */
+/* One element of a type that is computed with; the bytes of the others in hexadecimal. Files are
+ * little-endian. */
 static void dump_element(om_dump *d, int32_t dtype, const uint8_t *p) {
+    const om_dtype_info *t = omi_dtype_computed(dtype);
+    size_t size            = omi_onnx_elem_size(dtype);
+    uint64_t bits = 0, sign = t ? 1ull << (t->bits - 1) : 0;
     uint32_t w;
     float f;
     double g;
-    uint64_t q;
-    switch (dtype) {
-    case OM_F32:
-        w = omi_load_u32(p);
+    for (size_t i = 0; t && i < size; i++)
+        bits |= (uint64_t)p[i] << 8 * i;
+    switch (t ? (int)t->class : -1) {
+    case OM_CLASS_FLOAT:
+        w = (uint32_t)bits;
         memcpy(&f, &w, sizeof f);
-        omi_str_printf(&d->line, "%.9g", (double)f);
+        memcpy(&g, &bits, sizeof g);
+        omi_str_printf(&d->line, "%.*g", size == sizeof f ? 9 : 17,
+                       size == sizeof f ? (double)f : g);
         break;
-    case OM_F64:
-        q = omi_load_u64(p);
-        memcpy(&g, &q, sizeof g);
-        omi_str_printf(&d->line, "%.17g", g);
+    case OM_CLASS_SIGNED:
+        omi_str_printf(&d->line, "%lld", (long long)(int64_t)((bits ^ sign) - sign));
         break;
-    case OM_I32:
-        omi_str_printf(&d->line, "%d", (int)(int32_t)omi_load_u32(p));
+    case OM_CLASS_UNSIGNED:
+        omi_str_printf(&d->line, "%llu", (unsigned long long)bits);
         break;
-    case OM_I64:
-        omi_str_printf(&d->line, "%lld", (long long)omi_load_i64(p));
-        break;
-    case OM_U8:
-        omi_str_printf(&d->line, "%u", (unsigned)*p);
-        break;
-    case OM_BOOL:
-        omi_str_puts(&d->line, *p ? "true" : "false");
+    case OM_CLASS_BOOL:
+        omi_str_puts(&d->line, bits ? "true" : "false");
         break;
     default:
-        for (size_t i = 0; i < omi_onnx_elem_size(dtype); i++)
+        for (size_t i = 0; i < size; i++)
             omi_str_printf(&d->line, "%02x", (unsigned)p[i]);
     }
 }

@@ -274,7 +274,7 @@ static bool elements_valid(int32_t dtype, int32_t rank, const int64_t *dims, con
     *why = "its size does not fit its shape";
     for (int32_t i = 0; i < rank; i++)
         if (dims[i] < 0) return false;
-    if (dtype == 8)
+    if (dtype == OM_ONNX_STRING)
         return omi_product(dims, rank, &n) && n < INT64_MAX && strings_valid(p, bytes, n);
     if (!omi_onnx_bytes(dtype, rank, dims, &want) || want != bytes) return false;
     *why = "a bool is neither 0 nor 1";

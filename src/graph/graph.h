@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/dtype.h"
 #include "base/map.h"
 #include "onemodel/graph.h"
 

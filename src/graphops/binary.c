@@ -29,10 +29,6 @@ static om_status run_binary(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-static bool is_integer(int32_t t) {
-    return t == OM_I64 || t == OM_I32 || t == OM_U8;
-}
-
 om_step *omi_sel_binary(om_nctx *c) {
     om_step *s     = omi_step(c, run_binary, sizeof(binary_args));
     binary_args *a = s ? s->args : NULL;
@@ -42,7 +38,7 @@ om_step *omi_sel_binary(om_nctx *c) {
     a->a             = omi_ref_as(c->in[0], y->rank, y->shape);
     a->b             = omi_ref_as(c->in[1], y->rank, y->shape);
     a->y             = omi_ref(y);
-    a->divides       = a->k == OM_B_DIV && is_integer(y->dtype);
+    a->divides       = a->k == OM_B_DIV && omi_type_bit((om_dtype)y->dtype) & OM_SET_INTEGER;
     // The layout only shares bytes of equal size, so a broadcast operand never qualifies.
     if (y->dtype == c->in[0]->dtype) s->in_place = 3;
     return s;

@@ -7,7 +7,7 @@
 
 om_status omi_parse_cast(om_nctx *c) {
     int64_t to = omi_int(c, "to");
-    if (to <= 0 || to > 31 || !(OM_TY_ALL >> to & 1))
+    if (!omi_dtype_computed((int32_t)to))
         return omi_problem(c, OM_ERR_UNSUPPORTED, "there is no cast to %s",
                            omi_elem_name(to > 0 && to < 64 ? (int32_t)to : -1));
     return omi_out_type(c, 0, (int32_t)to);

@@ -49,11 +49,7 @@ static om_status run_clip(const om_step *s, const om_exec *e) {
 }
 
 static void bound_bytes(int32_t dtype, float v, uint8_t *bytes) {
-    double wide = v;
-    if (dtype == OM_F64)
-        memcpy(bytes, &wide, sizeof wide);
-    else
-        memcpy(bytes, &v, sizeof v);
+    omi_element_from_double((double)v, (om_dtype)dtype, bytes);
 }
 
 om_step *omi_sel_clip(om_nctx *c) {

@@ -21,7 +21,7 @@ om_status omi_parse_fill(om_nctx *c) {
     if (a->n != 1) return omi_problem(c, OM_ERR_MALFORMED, "attribute 'value' must be a tensor");
     const om_ginit *t = &a->tensors[0];
     size_t n          = omi_onnx_elem_size(t->dtype);
-    if (t->dtype <= 0 || t->dtype > 31 || !(OM_TY_ALL >> t->dtype & 1))
+    if (!omi_dtype_computed(t->dtype))
         return omi_problem(c, OM_ERR_UNSUPPORTED,
                            "attribute 'value' is %s, which has no kernel here",
                            omi_elem_name(t->dtype));
@@ -63,7 +63,7 @@ om_step *omi_sel_constant_of_shape(om_nctx *c) {
  */
 
 static int64_t int_at(const om_pval *v) {
-    return v->dtype == OM_I64 ? *(const int64_t *)v->known : *(const int32_t *)v->known;
+    return omi_element_to_int(v->known, (om_dtype)v->dtype);
 }
 
 static om_status range_count(om_nctx *c, int64_t *n) {

@@ -251,8 +251,9 @@ om_status omi_input_ints(om_nctx *c, uint32_t i, om_ints *out) {
     out->n     = (int)v->numel;
     out->given = true;
     for (int k = 0; k < out->n; k++)
-        out->v[k] =
-            v->dtype == OM_I64 ? ((const int64_t *)v->known)[k] : ((const int32_t *)v->known)[k];
+        out->v[k] = omi_element_to_int((const char *)v->known +
+                                           (size_t)k * om_dtype_size((om_dtype)v->dtype),
+                                       (om_dtype)v->dtype);
     return OM_OK;
 }
 

@@ -65,7 +65,7 @@ static om_status run_gather(const om_step *s, const om_exec *e) {
 static bool one_row(const om_nctx *c, int axis, int64_t *offset) {
     const om_pval *x = c->in[0], *idx = c->in[1];
     if (axis != 0 || !idx->known || idx->numel != 1 || !x->numel) return false;
-    int64_t i = idx->dtype == OM_I64 ? *(const int64_t *)idx->known : *(const int32_t *)idx->known;
+    int64_t i = omi_element_to_int(idx->known, (om_dtype)idx->dtype);
     if (i < 0) i += x->shape[0];
     *offset = i * (x->numel / x->shape[0]) * (int64_t)om_dtype_size((om_dtype)x->dtype);
     return true;

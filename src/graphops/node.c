@@ -41,7 +41,7 @@ om_status omi_problem(om_nctx *c, om_status s, const char *fmt, ...) {
 }
 
 const char *omi_elem_name(int32_t t) {
-    return t > 0 && om_dtype_size((om_dtype)t) ? om_dtype_name((om_dtype)t) : omi_onnx_type_name(t);
+    return omi_dtype_computed(t) ? om_dtype_name((om_dtype)t) : omi_onnx_type_name(t);
 }
 
 /* ---- types and sizes ----------------------------------------------------------------------------

@@ -102,11 +102,8 @@ om_step *omi_sel_pad(om_nctx *c) {
     a->y             = omi_ref(c->out[0]);
     a->value         = omi_in(c, 2) ? c->in[2]->index : OM_NO_VALUE;
     float narrow     = ((const pad_form *)c->form)->value;
-    double wide      = narrow;
-    if (x->dtype == OM_F64)
-        memcpy(a->bytes, &wide, sizeof wide);
-    else if (x->dtype == OM_F32)
-        memcpy(a->bytes, &narrow, sizeof narrow);
+    if (omi_type_bit((om_dtype)x->dtype) & OM_SET_FLOAT)
+        omi_element_from_double((double)narrow, (om_dtype)x->dtype, a->bytes);
     for (int i = 0; i < x->rank; i++) { // a negative pad narrows the input instead
         int64_t front = omi_min64(a->before[i], 0), back = omi_min64(after[i], 0);
         a->x.v.shape[i] += front + back;

@@ -13,10 +13,19 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/dtype.h"
 #include "onnx/read.h"
 
 /* The typed fields of TensorProto, by number. */
-enum { FLOATS = 4, INT32S = 5, STRINGS = 6, INT64S = 7, DOUBLES = 10, UINT64S = 11, N_FIELDS = 12 };
+enum {
+    FLOATS   = OM_PROTO_FLOATS,
+    INT32S   = OM_PROTO_INT32S,
+    STRINGS  = OM_PROTO_STRINGS,
+    INT64S   = OM_PROTO_INT64S,
+    DOUBLES  = OM_PROTO_DOUBLES,
+    UINT64S  = OM_PROTO_UINT64S,
+    N_FIELDS = 12
+};
 
 typedef struct om_tensor_scan {
     int32_t dtype, rank;
@@ -33,26 +42,12 @@ static const char *const field_names[N_FIELDS] = {
     [FLOATS] = "float_data", [INT32S] = "int32_data",   [STRINGS] = "string_data",
     [INT64S] = "int64_data", [DOUBLES] = "double_data", [UINT64S] = "uint64_data"};
 
-/* The typed field that holds elements of this type, and how many entries one element takes. */
+/* The typed field that holds elements of this type, which is known, and how many entries one
+ * element takes. */
 static uint32_t typed_field(int32_t dtype, size_t *per) {
-    *per = dtype == 14 || dtype == 15 ? 2 : 1;
-    switch (dtype) {
-    case 1:
-    case 14:
-        return FLOATS;
-    case 11:
-    case 15:
-        return DOUBLES;
-    case 7:
-        return INT64S;
-    case 8:
-        return STRINGS;
-    case 12:
-    case 13:
-        return UINT64S;
-    default:
-        return INT32S;
-    }
+    const om_dtype_info *t = omi_dtype(dtype);
+    *per                   = t->entries;
+    return t->field;
 }
 
 bool omi_read_tensor_name(om_reader *r, om_slice s, om_slice *name) {
@@ -157,7 +152,7 @@ static bool check_type(om_reader *r, om_slice s, const om_tensor_scan *t) {
     if (!omi_onnx_type_known(t->dtype))
         return omi_read_fail(r, OM_ERR_UNSUPPORTED, s.p, "a tensor has the unknown element type %d",
                              (int)t->dtype);
-    if (t->dtype > 16)
+    if (omi_dtype(t->dtype)->field == OM_PROTO_NONE)
         return omi_read_fail(r, OM_ERR_UNSUPPORTED, s.p,
                              "a tensor has element type %s (%d), which is not supported", type,
                              (int)t->dtype);
@@ -178,10 +173,10 @@ static bool check_size(om_reader *r, om_slice s, const om_tensor_scan *t, size_t
     uint32_t field = typed_field(t->dtype, &per);
     *bytes         = 0;
     if (!omi_product(t->dims, t->rank, &count) ||
-        (t->dtype != 8 && !omi_onnx_bytes(t->dtype, t->rank, t->dims, bytes)))
+        (t->dtype != OM_ONNX_STRING && !omi_onnx_bytes(t->dtype, t->rank, t->dims, bytes)))
         return omi_read_fail(r, OM_ERR_MALFORMED, s.p, "the size of a tensor overflows");
     *n = (size_t)count;
-    if (t->raw.n && t->dtype == 8)
+    if (t->raw.n && t->dtype == OM_ONNX_STRING)
         return omi_read_fail(r, OM_ERR_MALFORMED, t->raw.p, "a tensor of strings has raw_data");
     for (uint32_t k = 0; k < N_FIELDS; k++)
         if (t->count[k] && (k != field || t->raw.n))
@@ -202,45 +197,38 @@ static bool check_size(om_reader *r, om_slice s, const om_tensor_scan *t, size_t
 /* ---- converting --------------------------------------------------------------------------------
  */
 
-/* One entry of int32_data as an element of a narrower type; false when it does not fit. */
-static bool put_int32(int32_t dtype, int64_t v, uint8_t *to) {
-    static const struct {
-        int64_t lo, hi;
-    } range[] = {[2]  = {0, 255},
-                 [3]  = {-128, 127},
-                 [4]  = {0, 65535},
-                 [5]  = {-32768, 32767},
-                 [6]  = {INT32_MIN, INT32_MAX},
-                 [9]  = {INT32_MIN, INT32_MAX},
-                 [10] = {0, 65535},
-                 [16] = {0, 65535}};
-    if (v < range[dtype].lo || v > range[dtype].hi) return false;
-    if (dtype == 9)
-        *to = v != 0;
-    else if (dtype == 6)
-        omi_store_u32(to, (uint32_t)v);
-    else if (dtype == 2 || dtype == 3)
-        *to = (uint8_t)v;
-    else
-        omi_store_u16(to, (uint16_t)v);
-    return true;
+/* One entry of int32_data as an element of a narrower type; false when it does not fit. What is no
+ * integer comes as its bits. */
+static bool put_int32(const om_dtype_info *t, int64_t v, uint8_t *to) {
+    bool sign = t->class == OM_CLASS_SIGNED, truth = t->class == OM_CLASS_BOOL;
+    int bits   = truth ? 32 : t->bits;
+    int64_t lo = sign || truth ? -(1ll << (bits - 1)) : 0,
+            hi = (1ll << (sign || truth ? bits - 1 : bits)) - 1;
+    if (v < lo || v > hi) return false;
+    switch (t->bits) {
+    case 8:
+        return *to = truth ? v != 0 : (uint8_t)v, true;
+    case 16:
+        return omi_store_u16(to, (uint16_t)v), true;
+    case 32:
+        return omi_store_u32(to, (uint32_t)v), true;
+    default:
+        return false;
+    }
 }
 
 static bool put_entry(int32_t dtype, uint64_t v, uint8_t *to) {
-    switch (dtype) {
-    case 7:
-    case 13:
-    case 11:
-    case 15:
+    const om_dtype_info *t = omi_dtype(dtype);
+    // Negative numbers come as 64 bits; some writers cut them to 32, which means the same.
+    if (t->field == INT32S)
+        return put_int32(t, v <= UINT32_MAX ? (int32_t)(uint32_t)v : (int64_t)v, to);
+    switch (t->bits / t->entries) {
+    case 64:
         return omi_store_u64(to, v), true;
-    case 12:
+    case 32:
         return v <= UINT32_MAX ? (omi_store_u32(to, (uint32_t)v), true) : false;
-    case 1:
-    case 14:
-        return omi_store_u32(to, (uint32_t)v), true;
     default:
-        // Negative numbers come as 64 bits; some writers cut them to 32, which means the same.
-        return put_int32(dtype, v <= UINT32_MAX ? (int32_t)(uint32_t)v : (int64_t)v, to);
+        return false;
     }
 }
 
@@ -302,7 +290,7 @@ static om_buffer *converted(om_reader *r, om_slice s, const om_tensor_scan *t, s
     if (t->raw.n) // bools that are neither 0 nor 1
         for (size_t i = 0; i < bytes; i++)
             ((uint8_t *)b->data)[i] = t->raw.p[i] != 0;
-    else if (t->dtype == 8)
+    else if (t->dtype == OM_ONNX_STRING)
         ok = convert_strings(r, s, n, b->data);
     else
         ok = convert_typed(r, s, t->dtype, b->data);
@@ -312,7 +300,7 @@ static om_buffer *converted(om_reader *r, om_slice s, const om_tensor_scan *t, s
 }
 
 static bool needs_normal_bools(const om_tensor_scan *t) {
-    for (size_t i = 0; t->dtype == 9 && i < t->raw.n; i++)
+    for (size_t i = 0; t->dtype == OM_ONNX_BOOL && i < t->raw.n; i++)
         if (t->raw.p[i] > 1) return true;
     return false;
 }
@@ -337,7 +325,8 @@ OM_LEAF bool omi_read_tensor(om_reader *r, om_graph *g, om_slice s, om_ginit *ou
     if (omi_failed() || !omi_read_go_on(r) || !check_type(r, s, &t) ||
         !check_size(r, s, &t, &n, &bytes))
         return false;
-    if (t.dtype == 8 && (!omi_mul_size(n + 1, 8, &bytes) || !omi_add_size(bytes, t.text, &bytes)))
+    if (t.dtype == OM_ONNX_STRING &&
+        (!omi_mul_size(n + 1, 8, &bytes) || !omi_add_size(bytes, t.text, &bytes)))
         return omi_fail_nomem(SIZE_MAX), false;
     const uint8_t *p = bytes ? in_place(&t, bytes) : r->file->data;
     if (p) {

@@ -119,7 +119,7 @@ static void write_tensor(om_pb *w, uint32_t field, const om_ginit *t, const char
     for (int32_t i = 0; i < t->rank; i++)
         pb_int(w, 1, t->dims[i]);
     pb_int(w, 2, t->dtype);
-    if (t->dtype == 8) { // STRING: string_data, its number before the name's
+    if (t->dtype == OM_ONNX_STRING) { // STRING: string_data, its number before the name's
         const uint8_t *text = p;
         size_t n            = 0;
         int64_t count       = 1;

@@ -16,10 +16,8 @@ om_tensor *om_full_like(om_tensor *x, double value, om_dtype t) {
     if (!omi_args1(x)) return NULL;
     if (t == OM_DTYPE_NONE) t = (om_dtype)x->dtype;
     if (!omi_type_bit(t))
-        OM_FAIL_NULL(OM_ERR_DTYPE,
-                     "element type %d is not known; float32, float64, int64, int32, "
-                     "uint8 and bool are",
-                     (int)t);
+        OM_FAIL_NULL(OM_ERR_DTYPE, "element type %d is not known; known are%s", (int)t,
+                     omi_dtype_names);
     om_tensor *y = omi_new(t, x->rank, x->shape);
     if (!y) return NULL;
     om_view yv       = omi_view(y);

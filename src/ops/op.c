@@ -10,11 +10,13 @@
  */
 #include "ops/op.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "base/thread.h"
+#include "compute/move.h"
 #include "compute/reduce.h"
 #include "compute/shape_rules.h"
 
@@ -127,43 +129,10 @@ bool omi_arg(om_tensor *t, const char *what) {
     return arg_ok(t, what);
 }
 
-uint32_t omi_type_bit(om_dtype t) {
-    switch (t) {
-    case OM_F32:
-        return OMI_TYPE_F32;
-    case OM_F64:
-        return OMI_TYPE_F64;
-    case OM_I64:
-        return OMI_TYPE_I64;
-    case OM_I32:
-        return OMI_TYPE_I32;
-    case OM_U8:
-        return OMI_TYPE_U8;
-    case OM_BOOL:
-        return OMI_TYPE_BOOL;
-    default:
-        return 0;
-    }
-}
-
 /* The constant a caller writes for a type. */
 static const char *dtype_constant(om_dtype t) {
-    switch (t) {
-    case OM_F32:
-        return "OM_F32";
-    case OM_F64:
-        return "OM_F64";
-    case OM_I64:
-        return "OM_I64";
-    case OM_I32:
-        return "OM_I32";
-    case OM_U8:
-        return "OM_U8";
-    case OM_BOOL:
-        return "OM_BOOL";
-    default:
-        return "OM_DTYPE_NONE";
-    }
+    const om_dtype_info *info = omi_dtype_computed((int32_t)t);
+    return info ? info->constant : "OM_DTYPE_NONE";
 }
 
 bool omi_need_dtype(om_tensor *x, uint32_t dtypes) {
@@ -259,39 +228,13 @@ static bool whole_in(double s, double lo, double end, om_dtype t) {
 }
 
 bool omi_scalar_bytes(double s, om_dtype t, void *out) {
-    union {
-        float f;
-        double d;
-        int64_t l;
-        int32_t i;
-        uint8_t b;
-    } v;
-    switch (t) {
-    case OM_F32:
-        v.f = (float)s;
-        break;
-    case OM_F64:
-        v.d = s;
-        break;
-    case OM_I64:
-        if (!whole_in(s, -0x1p63, 0x1p63, t)) return false;
-        v.l = (int64_t)s;
-        break;
-    case OM_I32:
-        if (!whole_in(s, -0x1p31, 0x1p31, t)) return false;
-        v.i = (int32_t)s;
-        break;
-    case OM_U8:
-        if (!whole_in(s, 0, 256, t)) return false;
-        v.b = (uint8_t)s;
-        break;
-    case OM_BOOL:
-        v.b = s != 0;
-        break;
-    default:
-        return omi_fail(OM_ERR_DTYPE, "element type %d is not known", (int)t), false;
-    }
-    memcpy(out, &v, om_dtype_size(t));
+    const om_dtype_info *info = omi_dtype_computed((int32_t)t);
+    if (!info) return omi_fail(OM_ERR_DTYPE, "element type %d is not known", (int)t), false;
+    double end = ldexp(1, info->class == OM_CLASS_SIGNED ? info->bits - 1 : info->bits);
+    if (omi_type_bit(t) & OM_SET_INTEGER &&
+        !whole_in(s, info->class == OM_CLASS_SIGNED ? -end : 0, end, t))
+        return false;
+    omi_element_from_double(s, t, out);
     return true;
 }
 

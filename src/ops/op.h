@@ -16,6 +16,7 @@
 
 #include "autograd/record.h"
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "onemodel/autograd.h"
 #include "onemodel/ops.h"
 
@@ -70,20 +71,19 @@ bool omi_args1(om_tensor *x);
 bool omi_args2(om_tensor *a, om_tensor *b);
 bool omi_arg(om_tensor *t, const char *what); /* one argument, under the name it has in ops.h */
 bool omi_need_dtype(om_tensor *x, uint32_t dtypes); /* bits by OMI_TYPE_* */
-enum {
-    OMI_TYPE_F32   = 1,
-    OMI_TYPE_F64   = 2,
-    OMI_TYPE_I64   = 4,
-    OMI_TYPE_I32   = 8,
-    OMI_TYPE_U8    = 16,
-    OMI_TYPE_BOOL  = 32,
-    OMI_TYPE_FLOAT = 3,
-    OMI_TYPE_INT   = 4 + 8 + 16,
-    OMI_TYPE_NUM   = 31,
-    OMI_TYPE_ALL   = 63,
-    OMI_TYPE_INDEX = 12
+enum { /* sets of base/dtype.h, by the names that operators use */
+       OMI_TYPE_F32   = OM_SET_F32,
+       OMI_TYPE_F64   = OM_SET_F64,
+       OMI_TYPE_I64   = OM_SET_I64,
+       OMI_TYPE_I32   = OM_SET_I32,
+       OMI_TYPE_U8    = OM_SET_U8,
+       OMI_TYPE_BOOL  = OM_SET_BOOL,
+       OMI_TYPE_FLOAT = OM_SET_FLOAT,
+       OMI_TYPE_INT   = OM_SET_INTEGER,
+       OMI_TYPE_NUM   = OM_SET_NUMBER,
+       OMI_TYPE_ALL   = OM_SET_COMPUTED,
+       OMI_TYPE_INDEX = OM_SET_I64 | OM_SET_I32
 };
-uint32_t omi_type_bit(om_dtype t);
 bool omi_same_dtype(om_tensor *a, om_tensor *b);
 /* Broadcast shape of a and b; raises OM_ERR_SHAPE naming both. */
 bool omi_broadcast_shape(om_tensor *a, om_tensor *b, int *rank, int64_t *shape);

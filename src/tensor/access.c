@@ -90,32 +90,20 @@ double om_item_f64(const om_tensor *t) {
 float om_item_f32(const om_tensor *t) {
     OMI_ENTER("om_item_f32");
     const void *p = one_element(t);
-    int64_t i64;
     if (!p) return NAN;
-    if (t->dtype != OM_I64)
-        return (float)omi_element_to_double(p, (om_dtype)t->dtype); // exact, then rounded once
-    memcpy(&i64, p, sizeof i64);
-    return (float)i64;
+    if (omi_type_bit((om_dtype)t->dtype) & OM_SET_INTEGER) // rounded once
+        return (float)omi_element_to_int(p, (om_dtype)t->dtype);
+    return (float)omi_element_to_double(p, (om_dtype)t->dtype);
 }
 
 int64_t om_item_i64(const om_tensor *t) {
     OMI_ENTER("om_item_i64");
     const void *p = one_element(t);
     if (!p) return 0;
-    int64_t v = 0;
-    switch ((om_dtype)t->dtype) {
-    case OM_I64:
-        memcpy(&v, p, 8);
-        return v;
-    case OM_I32:
-        return *(const int32_t *)p;
-    case OM_U8:
-    case OM_BOOL:
-        return *(const uint8_t *)p;
-    default:
-        omi_fail(OM_ERR_DTYPE, "%s is no integer; use om_cast or om_item_f64", OMI_T(t));
-        return 0;
-    }
+    if (omi_type_bit((om_dtype)t->dtype) & (OM_SET_INTEGER | OM_SET_BOOL))
+        return omi_element_to_int(p, (om_dtype)t->dtype);
+    omi_fail(OM_ERR_DTYPE, "%s is no integer; use om_cast or om_item_f64", OMI_T(t));
+    return 0;
 }
 
 om_status om_copy_out(const om_tensor *t, void *dst, size_t bytes) {

@@ -33,8 +33,11 @@ void omi_canonical_copy(void *dst, const void *src, om_dtype t, int64_t n) {
             omi_store_u64(to + 8 * i, u64);
         }
         break;
-    default:
+    case 1:
         memcpy(to, from, (size_t)n);
+        break;
+    default:
+        omi_no_type();
     }
 }
 
@@ -65,26 +68,13 @@ static bool close_int(int64_t a, int64_t b, double rtol, double atol) {
 
 static bool all_close(const void *a, const void *b, om_dtype t, int64_t n, double rtol,
                       double atol) {
-    bool ok = true;
-    for (int64_t i = 0; ok && i < n; i++) {
-        switch (t) {
-        case OM_F32:
-            ok = close_float((double)((const float *)a)[i], (double)((const float *)b)[i], rtol,
-                             atol);
-            break;
-        case OM_F64:
-            ok = close_float(((const double *)a)[i], ((const double *)b)[i], rtol, atol);
-            break;
-        case OM_I64:
-            ok = close_int(((const int64_t *)a)[i], ((const int64_t *)b)[i], rtol, atol);
-            break;
-        case OM_I32:
-            ok = close_int(((const int32_t *)a)[i], ((const int32_t *)b)[i], rtol, atol);
-            break;
-        default:
-            ok = close_int(((const uint8_t *)a)[i], ((const uint8_t *)b)[i], rtol, atol);
-        }
-    }
+    bool ok = true, floats = omi_type_bit(t) & OM_SET_FLOAT;
+    size_t size   = om_dtype_size(t);
+    const char *x = a, *y = b;
+    for (int64_t i = 0; ok && i < n; i++, x += size, y += size)
+        ok = floats
+                 ? close_float(omi_element_to_double(x, t), omi_element_to_double(y, t), rtol, atol)
+                 : close_int(omi_element_to_int(x, t), omi_element_to_int(y, t), rtol, atol);
     return ok;
 }
 

@@ -10,8 +10,7 @@
 
 static bool known(om_dtype t) {
     if (om_dtype_size(t)) return true;
-    omi_fail(OM_ERR_DTYPE,
-             "element type %d; float32, float64, int64, int32, uint8 and bool are known", (int)t);
+    omi_fail(OM_ERR_DTYPE, "element type %d; known are%s", (int)t, omi_dtype_names);
     return false;
 }
 

@@ -22,12 +22,6 @@ enum { MAGIC_BYTES = 6, HEADER_MOST = 1 << 16 };
 static const char npy_magic[MAGIC_BYTES + 1] = "\x93NUMPY";
 
 /* The element types, as NumPy writes them. */
-static const struct npy_type {
-    char descr[4];
-    om_dtype dtype;
-} npy_types[] = {{"<f4", OM_F32}, {"<i8", OM_I64},  {"<i4", OM_I32},
-                 {"|u1", OM_U8},  {"|b1", OM_BOOL}, {"<f8", OM_F64}};
-
 typedef struct npy_header {
     om_dtype dtype;
     bool fortran;
@@ -82,12 +76,13 @@ static om_status npy_descr(npy_text *s, npy_header *h) {
     if (s->p < s->end && *s->p == '[')
         return omi_fail(OM_ERR_DTYPE, "the .npy file holds records; save plain arrays");
     if (!npy_string(s, &text, &n)) return npy_bad("'descr' is not a string");
-    for (size_t i = 0; i < OM_COUNT(npy_types); i++) {
-        const char *d = npy_types[i].descr;
+    for (int32_t i = 0; i < 32; i++) {
+        const om_dtype_info *type = omi_dtype_computed(i);
+        const char *d             = type ? type->npy : NULL;
         // One byte has no byte order: NumPy reads '<u1' as '|u1'.
-        if (n == 3 && memcmp(text + 1, d + 1, 2) == 0 &&
+        if (d && n == 3 && memcmp(text + 1, d + 1, 2) == 0 &&
             (text[0] == d[0] || (d[2] == '1' && text[0] == '<')))
-            return h->dtype = npy_types[i].dtype, OM_OK;
+            return h->dtype = (om_dtype)i, OM_OK;
     }
     char shown[24] = {0};
     for (size_t i = 0; i < n && i + 1 < sizeof shown; i++)
@@ -195,12 +190,13 @@ static void npy_to_host(void *data, om_dtype t, int64_t n) {
         for (uint8_t *p = data, *end = p + n; p < end; p++)
             *p = *p != 0;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    size_t size = om_dtype_size(t);
-    for (int64_t i = 0; i < n; i++) {
-        char *p = (char *)data + (size_t)i * size;
-        if (size == 4) omi_store_u32(p, *(uint32_t *)(void *)p);
-        if (size == 8) omi_store_u64(p, *(uint64_t *)(void *)p);
-    }
+    char *p = data; // turned over byte by byte: any size
+    for (size_t size = om_dtype_size(t); n-- > 0; p += size)
+        for (size_t i = 0; i < size / 2; i++) {
+            char c          = p[i];
+            p[i]            = p[size - 1 - i];
+            p[size - 1 - i] = c;
+        }
 #endif
 }
 
@@ -262,11 +258,9 @@ om_tensor *om_npy_load(const char *path) {
 
 /* The whole header of t, as NumPy writes it. Returns its length, a multiple of 64. */
 static size_t npy_write_header(const om_tensor *t, char out[512]) {
-    const char *descr = "";
+    const char *descr = omi_dtype_computed(t->dtype)->npy;
     char dims[OM_MAX_RANK * 21 + 4];
     int n = 0, last = 1;
-    for (size_t i = 0; i < OM_COUNT(npy_types); i++)
-        if (npy_types[i].dtype == (om_dtype)t->dtype) descr = npy_types[i].descr;
     dims[0] = 0;
     for (int i = 0; i < t->rank; i++) {
         last = snprintf(dims + n, sizeof dims - (size_t)n, "%lld", (long long)t->shape[i]);

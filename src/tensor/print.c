@@ -30,23 +30,20 @@ static void put_float(om_str *s, double v, int digits) {
 static void put_element(om_str *s, const om_tensor *t, int64_t at) {
     size_t size      = om_dtype_size((om_dtype)t->dtype);
     const void *data = (const char *)t->storage->buf->data + (size_t)at * size;
-    int64_t i64;
-    switch ((om_dtype)t->dtype) {
-    case OM_F32:
-        put_float(s, omi_element_to_double(data, OM_F32), 6);
+    om_dtype type    = (om_dtype)t->dtype;
+    switch (omi_dtype(t->dtype)->class) {
+    case OM_CLASS_FLOAT:
+        put_float(s, omi_element_to_double(data, type), size == 4 ? 6 : 10);
         break;
-    case OM_F64:
-        put_float(s, omi_element_to_double(data, OM_F64), 10);
+    case OM_CLASS_SIGNED:
+    case OM_CLASS_UNSIGNED:
+        omi_str_printf(s, "%lld", (long long)omi_element_to_int(data, type));
         break;
-    case OM_I64:
-        memcpy(&i64, data, sizeof i64);
-        omi_str_printf(s, "%lld", (long long)i64);
-        break;
-    case OM_BOOL:
-        omi_str_puts(s, *(const uint8_t *)data ? "true" : "false");
+    case OM_CLASS_BOOL:
+        omi_str_puts(s, omi_element_to_int(data, type) ? "true" : "false");
         break;
     default:
-        omi_str_printf(s, "%d", (int)omi_element_to_double(data, (om_dtype)t->dtype));
+        omi_no_type();
     }
 }
 

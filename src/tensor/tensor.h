@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
+#include "base/dtype.h"
 #include "compute/view.h"
 #include "onemodel/tensor.h"
 

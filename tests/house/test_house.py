@@ -171,6 +171,46 @@ def columns():
     case("the builtin is not asked", "__builtin_cpu_supports" not in code)
 
 
+def element_types(root):
+    """What is wrong with code over element types: names outside the list, last cases that must be the other type."""
+    bad, types = [], r"case OM_(F32|F64|I64|I32|U8|BOOL):|dtype\.def"
+    fails = r"omi_no_type|omi_fail|OM_FAIL|return (NULL|-1|false);"
+    for f in sorted((root / "src").rglob("*.[ch]")):
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", "", f.read_text(), flags=re.S)
+        for m in re.finditer(r"\bswitch \(", text):
+            end = text.index("{", m.start()) + 1
+            depth = 1
+            while depth and end < len(text):
+                depth += {"{": 1, "}": -1}.get(text[end], 0)
+                end += 1
+            body = text[m.start():end]
+            if not re.search(types, body) or "case OM_DTYPE_NONE:" in body:
+                continue
+            last = body.rsplit("default:", 1)
+            if len(last) < 2 or not re.search(fails, last[1]):
+                bad.append(f"{f.name}: a switch over types whose default does not fail")
+        if re.search(r"\b(es|size) == [28]\b", text):
+            bad.append(f"{f.name}: moves by size without OM_BY_SIZE")
+        if re.search(r'"(float32|float64|int64|int32|uint8)"|"[<|][fiub][1248]"', text):
+            bad.append(f"{f.name}: names an element type; dtype.def does")
+    return bad
+
+
+def one_list_of_types():
+    bad = element_types(ROOT)
+    case("element types are one list", not bad, str(bad))
+    for text, what in [
+        ("int f(int t) {\n switch (t) {\n case OM_F32:\n return 4;\n default:\n return 1;\n }\n}\n", "does not fail"),
+        ("void f(int es) {\n if (es == 4) a();\n else if (es == 8) b();\n else c();\n}\n", "OM_BY_SIZE"),
+        ('const char *f(void) {\n return "int64";\n}\n', "dtype.def does"),
+    ]:
+        with tempfile.TemporaryDirectory() as d:
+            (pathlib.Path(d) / "src").mkdir()
+            (pathlib.Path(d) / "src/a.c").write_text(text)
+            found = element_types(pathlib.Path(d))
+            case(f"rejected: {what}", len(found) == 1 and what in found[0], str(found))
+
+
 def generated():
     r = run(sys.executable, ROOT / "tools/make_operators.py", "--check")
     case("docs/operators.md is what the lists give", r.returncode == 0, r.stdout)
@@ -187,7 +227,7 @@ def generated():
         case("a function that no longer enters loses its macro", "om_relu(...)" in made and "om_exp(...)" not in made)
 
 
-for group in (layers, exports, formatting, one_reader_of_options, no_locale, columns, generated, no_machine_paths):
+for group in (layers, exports, formatting, one_reader_of_options, no_locale, columns, one_list_of_types, generated, no_machine_paths):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
