@@ -115,6 +115,9 @@ void sample_check_exact(const sample_op *op);
 /* sample_axes.c: every axis of every row, symbolic; then how many there were, against the floor. */
 void sample_check_axes(const sample_op *op);
 void sample_axes_census(void);
+/* sample_subset.c: each subset of the inputs marked, om_grad by each; then the census. */
+void sample_check_subsets(const sample_op *op);
+void sample_subsets_census(void);
 /* sample_trace.c: one row through trace, session, save and load. */
 void sample_trace_check(const sample_op *op, const sample *s);
 
