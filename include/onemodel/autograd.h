@@ -40,6 +40,11 @@ OM_API om_status om_grad(om_tensor *root, int n, om_tensor *const *inputs, om_te
  * om_clear_grad. */
 OM_API om_tensor *om_grad_of(const om_tensor *leaf);
 OM_API void om_clear_grad(om_tensor *leaf);
+/* Makes a copy of grad, which has the type and shape of leaf, its gradient, as if a backward had
+ * left it; NULL clears. For gradients that come from elsewhere. Fails, changing nothing:
+ * OM_ERR_STATE (leaf is not marked; grad needs a gradient itself: om_detach it), OM_ERR_DTYPE,
+ * OM_ERR_SHAPE, OM_ERR_TRACE, OM_ERR_NOMEM, OM_ERR_CANCELLED. */
+OM_API om_status om_set_grad(om_tensor *leaf, om_tensor *grad);
 
 /* Gradient mode of this thread. om_no_grad_begin returns the mode before; give it to
  * om_no_grad_end. While a trace records it is OM_ERR_TRACE NoGradInTrace. */

@@ -77,6 +77,12 @@ typedef struct om_error {
 OM_API om_status om_catch(om_error *out);
 /* The status of the pending error of this thread, OM_OK when there is none. Clears nothing. */
 OM_API om_status om_pending(void);
+/* Raises an error of the caller's own, as the library does: for callbacks (custom operators,
+ * forward functions, visitors, fillers), which then return failure, and for bindings. where is the
+ * call to name, NULL: the one that runs; a running module is named in front. message is one line,
+ * cut at 399 bytes. An error that is pending already stays. An OM_ERR_TRACE is an InvalidUsage.
+ * Returns the pending status; OM_ERR_ARG when status is none of the errors above. */
+OM_API om_status om_raise(om_status status, const char *where, const char *message);
 /* Static name of a status ("OM_ERR_SHAPE") or trace kind ("DataDependent"). */
 OM_API const char *om_status_name(om_status s);
 OM_API const char *om_trace_kind_name(om_trace_kind k);
@@ -87,7 +93,8 @@ OM_API void om_exit_on_error(bool on);
 typedef void (*om_error_fn)(void *ctx, const om_error *e);
 OM_API void om_on_error(om_error_fn fn, void *ctx);
 /* A breadcrumb: errors and refused traces of the calls that follow on this thread name this source
- * line, until the next breadcrumb. om_here(NULL, 0) ends it. */
+ * line, until the next breadcrumb. om_here(NULL, 0) ends it. file need not outlive the call: the
+ * library keeps one copy of each name for the life of the process. */
 OM_API void om_here(const char *file, int line);
 /* The same for the next call of a library function only, before a breadcrumb: what the macros of
  * <onemodel/callsite.h> write in front of every function that can fail. */

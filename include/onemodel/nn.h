@@ -107,6 +107,18 @@ typedef struct om_named_tensor {
     const char *name;
     om_tensor *tensor;
 } om_named_tensor;
+/* One thing that does not fit. Valid during the call that gets it. */
+typedef enum om_state_diff_kind {
+    OM_STATE_MISSING    = 1, /* the module has it, the list does not */
+    OM_STATE_UNEXPECTED = 2, /* the list has it, the module does not */
+    OM_STATE_MISSHAPEN  = 3  /* type or shape differ                 */
+} om_state_diff_kind;
+typedef struct om_state_diff {
+    om_state_diff_kind kind;
+    const char *name;
+    const om_tensor *have;  /* the module's; NULL when unexpected */
+    const om_tensor *given; /* the list's; NULL when missing      */
+} om_state_diff;
 typedef struct om_state_opts {
     uint32_t struct_size;
     /* Take what fits and leave the rest. false: any difference is OM_ERR_ARG and nothing is
@@ -116,7 +128,10 @@ typedef struct om_state_opts {
      * float32 [10,128]", "misshapen fc1.weight float32 [128,784], given float32 [784,128]". NULL:
      * no report. A non-zero return stops (OM_ERR_CANCELLED). */
     om_write_fn report;
-    void *ctx;
+    void *ctx; /* of both functions */
+    /* Gets every difference as a value, in the order of the report: what a binding makes its list
+     * of. NULL: nobody. A non-zero return stops (OM_ERR_CANCELLED, or what it raised). */
+    int (*each)(void *ctx, const om_state_diff *d);
 } om_state_opts;
 /* Copies the elements of list into the tensors of m with those names. The error counts the
  * differences and names the first of each kind. */

@@ -61,6 +61,28 @@ OM_API om_status om_zero_grad(om_optim *o);
 OM_API om_status om_step(om_optim *o);
 /* Steps made; after a resume it goes on. */
 OM_API int64_t om_optim_steps(const om_optim *o);
+/* For what was saved elsewhere: the number that schedules count from. OM_ERR_ARG below 0. */
+OM_API om_status om_optim_set_steps(om_optim *o, int64_t steps);
+
+/* The state of one parameter. Filled by the library and valid during the call that gets it; members
+ * are only ever added at the end. */
+typedef struct om_optim_entry {
+    const char *path;     /* of the parameter, from the module the optimizer was made with  */
+    om_tensor *parameter; /* borrowed                                                       */
+    int64_t steps;        /* made with a gradient                                           */
+    int32_t group;        /* of om_optim_group                                              */
+    int32_t n_arrays;     /* 0 to 2, each of om_numel(parameter) float32, row-major         */
+    const char *names[2]; /* PyTorch's: "momentum_buffer"; "exp_avg", "exp_avg_sq"          */
+    float *arrays[2];     /* NULL where no step has made them                               */
+} om_optim_entry;
+/* Calls visit for every parameter, in the order of the state dict; tied ones come once. With write,
+ * arrays are made where there are none (zero), all before the first call; visit may then change
+ * their elements and set steps, 0 to 1,000,000,000, and both hold from its return on. Without, what
+ * it changes is not kept and arrays must not be written. Non-zero stops with OM_ERR_CANCELLED (or
+ * with the error that visit raised): entries visited before keep what they were given.
+ * Fails: OM_ERR_ARG, OM_ERR_NOMEM (nothing visited). */
+typedef int (*om_optim_visit_fn)(void *ctx, om_optim_entry *e);
+OM_API om_status om_optim_visit(om_optim *o, bool write, om_optim_visit_fn visit, void *ctx);
 
 /* Groups. All parameters start in group 0. om_optim_group moves those whose path is prefix or
  * begins with prefix and a dot into a new group, whose number goes to *group (may be NULL). Fails:

@@ -70,6 +70,20 @@ OM_API om_tensor *om_from(const void *data, om_dtype t, int rank, const int64_t 
  * gone. free_fn is not called when this fails. Bools must be 0 or 1 (OM_ERR_VALUE). */
 OM_API om_tensor *om_from_buffer(void *data, om_dtype t, int rank, const int64_t *dims,
                                  void (*free_fn)(void *ctx, void *data), void *ctx);
+/* The caller's own elements where they lie: data is the element with all indices 0, strides are in
+ * elements, 0 or more (0 repeats one element along an axis); NULL: row-major. All bytes from the
+ * first to the last element must be readable. With OM_OPTS(strided, .read_only = true) the memory
+ * is never written: what would write to the tensor gives it a private copy first. A tensor whose
+ * elements lie on each other can be read, but not written in place (OM_ERR_STATE).
+ * Else as om_from_buffer. */
+typedef struct om_strided_opts {
+    uint32_t struct_size;
+    bool read_only;
+    void (*free_fn)(void *ctx, void *data); /* when the last user is gone; not when this fails */
+    void *ctx;
+} om_strided_opts;
+OM_API om_tensor *om_from_strided(void *data, om_dtype t, int rank, const int64_t *dims,
+                                  const int64_t *strides, const om_strided_opts *opts);
 OM_API om_tensor *om_empty(om_dtype t, int rank, const int64_t *dims); /* zeroed */
 OM_API om_tensor *om_zeros(om_dtype t, int rank, const int64_t *dims);
 OM_API om_tensor *om_ones(om_dtype t, int rank, const int64_t *dims);
@@ -102,6 +116,9 @@ OM_API om_tensor *om_permutation(om_rng *g, int64_t n); /* int64 */
 OM_API int om_rank(const om_tensor *t);
 OM_API int64_t om_dim(const om_tensor *t, int axis);   /* negative counts from the end */
 OM_API const int64_t *om_shape_of(const om_tensor *t); /* om_rank entries; NULL for NULL */
+/* om_rank entries, in elements; an axis of size 1 has the stride that a row-major tensor would
+ * have. NULL for NULL and for a blocked tensor. Valid while t lives. */
+OM_API const int64_t *om_strides_of(const om_tensor *t);
 OM_API int64_t om_numel(const om_tensor *t);
 OM_API om_dtype om_dtype_of(const om_tensor *t);
 OM_API bool om_is_contiguous(const om_tensor *t);
@@ -121,6 +138,22 @@ OM_API const void *om_data(const om_tensor *t);
 /* The same for writing; counts as a write of the storage and gives it a private copy when its bytes
  * are shared. Valid until the next library call on this storage. */
 OM_API void *om_data_mut(om_tensor *t);
+/* A pin: while it lasts the bytes of t keep their address and can be read there, also when t has
+ * ended; what the library writes into t appears there. For hosts that show tensors as arrays of
+ * their own: element [i, j ...] is at om_pin_data plus i, j ... times om_strides_of. t need not be
+ * contiguous. Bytes that are shared (with a graph or a file, or that are read-only) are first
+ * copied for t alone, which counts as a write to threads that use t; else a pin costs nothing.
+ *
+ * With writable the holder may write too, at any time, without a word. So, while it lasts, nothing
+ * packed from the bytes is kept, a trace that would take them as a constant is refused
+ * (OM_ERR_TRACE InvalidUsage), and so is om_backward through an operator that saved them
+ * (OM_ERR_STATE); values saved before count as changed. It ends with om_pin_free, from any thread,
+ * not while t is in use. Fails: OM_ERR_ARG, OM_ERR_LAYOUT (blocked), OM_ERR_TRACE (traced),
+ * OM_ERR_NOMEM. */
+typedef struct om_pin om_pin;
+OM_API om_pin *om_pin_new(om_tensor *t, bool writable);
+OM_API void *om_pin_data(const om_pin *p); /* NULL for NULL */
+OM_API void om_pin_free(om_pin *p);        /* NULL is fine */
 /* The one element of a tensor of one element. NaN, 0 for NULL or failure. */
 OM_API float om_item_f32(const om_tensor *t);
 OM_API double om_item_f64(const om_tensor *t);  /* any type, converted */

@@ -207,7 +207,13 @@ static om_status deliver(walk *w, const om_edge *e, om_tensor *g) {
 static om_status check_version(const om_record *r, const om_tensor *t, uint64_t version,
                                const char *what, uint32_t i) {
     uint64_t now = atomic_load(&t->storage->version);
-    if (now == version) return OM_OK;
+    if (now == version && !omi_buffer_written_outside(t->storage->buf)) return OM_OK;
+    if (now == version)
+        return omi_fail(
+            OM_ERR_STATE,
+            "%s %u of %s, %s, is held by a writable pin, whose holder may have changed it since; "
+            "end the pin (om_pin_free) before the operator runs, or give it a clone",
+            what, i, r->site.function ? r->site.function : "an operator", OMI_T(t));
     return omi_fail(
         OM_ERR_STATE,
         "%s %u of %s, %s, was changed by %s after the operator saved it; clone it before "

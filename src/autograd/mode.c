@@ -2,6 +2,8 @@
  * mode.c -- grad mode, leaves and their gradients.
  */
 #include "autograd/engine.h"
+#include "base/thread.h"
+#include "compute/move.h"
 
 bool omi_no_grad(void) {
     bool was     = omi_grad_off;
@@ -58,6 +60,42 @@ om_status om_set_requires_grad(om_tensor *t, bool on) {
 
 om_tensor *om_grad_of(const om_tensor *leaf) {
     return leaf && leaf->grad ? leaf->grad->grad : NULL;
+}
+
+om_status om_set_grad(om_tensor *leaf, om_tensor *grad) {
+    OMI_ENTER("om_set_grad");
+    OM_TRY(omi_check_arg(leaf, "the leaf"));
+    if (grad) {
+        OM_TRY(omi_check_arg(grad, "the gradient"));
+        OM_TRY(omi_seam_take(grad));
+    }
+    if (!(leaf->flags & OM_T_GRAD))
+        return omi_fail(OM_ERR_STATE, "%s is no leaf that learns (om_set_requires_grad)",
+                        OMI_T(leaf));
+    if (!grad) return om_clear_grad(leaf), OM_OK;
+    if (grad->dtype != leaf->dtype)
+        return omi_fail(OM_ERR_DTYPE, "%s for %s; convert it with om_cast", OMI_T(grad),
+                        OMI_T(leaf));
+    if (!omi_same_shape(grad, leaf))
+        return omi_fail(OM_ERR_SHAPE, "%s for %s; a gradient has the shape of its leaf",
+                        OMI_T(grad), OMI_T(leaf));
+    if (omi_needs_grad(grad))
+        return omi_fail(
+            OM_ERR_STATE,
+            "%s has a gradient to give, which being one would cut; give om_detach of it",
+            OMI_T(grad));
+    om_scope s      = om_scope_begin();
+    om_tensor *copy = omi_new_like(grad);
+    if (copy) {
+        om_view from = omi_view(grad), to = omi_view(copy);
+        omi_copy(&from, &to);
+        omi_spread_marks(copy, grad);
+    }
+    if (copy && omi_check_cancel() == OM_OK) {
+        om_clear_grad(leaf);
+        leaf->grad->grad = om_retain(copy);
+    }
+    return om_scope_end(s);
 }
 
 void om_clear_grad(om_tensor *leaf) {

@@ -26,7 +26,9 @@ typedef struct om_packed {
 
 typedef struct om_buffer {
     _Atomic uint32_t refs;
+    _Atomic uint32_t pins, writers; /* pins of storages on it, and those that may write (CD-45) */
     uint8_t kind;
+    bool read_only; /* memory of the caller that is never written: writers get a copy */
     void *data;
     size_t bytes;
     void (*free_fn)(void *ctx, void *data);
@@ -45,7 +47,15 @@ om_buffer *omi_buffer_retain(om_buffer *b);
 void omi_buffer_release(om_buffer *b); /* NULL is fine */
 /* True when bytes may be changed in place. */
 OM_INLINE bool omi_buffer_writable(const om_buffer *b) {
-    return b->kind != OM_BUF_MAPPED && atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
+    return b->kind != OM_BUF_MAPPED && !b->read_only &&
+           atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
+}
+/* Somebody outside holds the address and expects to see what is written; or writes himself. */
+OM_INLINE bool omi_buffer_pinned(const om_buffer *b) {
+    return OM_UNLIKELY(atomic_load_explicit(&b->pins, memory_order_acquire) != 0);
+}
+OM_INLINE bool omi_buffer_written_outside(const om_buffer *b) {
+    return OM_UNLIKELY(atomic_load_explicit(&b->writers, memory_order_acquire) != 0);
 }
 om_packed *omi_buffer_packed_get(om_buffer *b, const uint64_t key[4]);
 /* Adds p (heap, data from omi_alloc_aligned); when another thread was faster, frees p and returns

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
+
 #include "base/str.h"
 
 static bool exit_on_error;
@@ -60,9 +62,22 @@ void om_on_error(om_error_fn fn, void *ctx) {
     on_error_ctx = ctx;
 }
 
+/* The copy of a file's name that lasts; sites are read long after the call. Most are the literal
+ * that was given before; a binding may have other text at the same address by now. */
+static const char *kept_file(om_state *s, const char *file) {
+    if (!file) return NULL;
+    omi_file_name *f = &s->files[((uintptr_t)file >> 3 ^ (uintptr_t)file >> 9) % OMI_FILE_NAMES];
+    if (OM_UNLIKELY(f->given != file || strcmp(f->kept, file) != 0)) {
+        const char *kept = omi_intern_quiet(file);
+        if (!kept) return NULL; // without memory the line is not named
+        *f = (omi_file_name){file, kept};
+    }
+    return f->kept;
+}
+
 void om_here(const char *file, int line) {
     om_state *s = omi_state();
-    if (omi_state_lasts(s)) s->breadcrumb = (omi_here_line){file, line};
+    if (omi_state_lasts(s)) s->breadcrumb = (omi_here_line){kept_file(s, file), line};
 }
 
 void om_here_call(const char *file, int line) {
@@ -71,7 +86,7 @@ void om_here_call(const char *file, int line) {
     if (s->here_depth == OMI_HERE_DEPTH) // the outermost calls of a deep expression lose theirs
         memmove(s->here, s->here + 1, sizeof *s->here * (size_t)--s->here_depth);
     if (s->here_base > s->here_depth) s->here_base = s->here_depth;
-    s->here[s->here_depth++] = (omi_here_line){file, line};
+    s->here[s->here_depth++] = (omi_here_line){kept_file(s, file), line};
 }
 
 /* A call cannot be inside one whose caller's stack is below its own, nor inside another call from
@@ -215,11 +230,13 @@ static void describe_where(const om_site *s, char *out, size_t n) {
         snprintf(out, n, "%s%s%s", path, sep, call);
 }
 
-static om_status raise(om_status st, om_trace_kind kind, const char *fmt, va_list ap) {
+static om_status raise(om_status st, om_trace_kind kind, const char *where, const char *fmt,
+                       va_list ap) {
     om_state *s = omi_state();
     if (s->pending_status != OM_OK) return s->pending_status;
     om_site site = omi_site();
-    om_error *e  = &s->pending;
+    if (where) site.function = site.op = where;
+    om_error *e = &s->pending;
     memset(e, 0, sizeof *e);
     e->status     = st;
     e->trace_kind = kind;
@@ -240,7 +257,7 @@ static om_status raise(om_status st, om_trace_kind kind, const char *fmt, va_lis
 om_status omi_fail(om_status s, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    s = raise(s, OM_TRACE_NONE, fmt, ap);
+    s = raise(s, OM_TRACE_NONE, NULL, fmt, ap);
     va_end(ap);
     return s;
 }
@@ -248,9 +265,31 @@ om_status omi_fail(om_status s, const char *fmt, ...) {
 om_status omi_fail_trace(om_trace_kind kind, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    om_status s = raise(OM_ERR_TRACE, kind, fmt, ap);
+    om_status s = raise(OM_ERR_TRACE, kind, NULL, fmt, ap);
     va_end(ap);
     return s;
+}
+
+static om_status fail_at(om_status st, om_trace_kind kind, const char *where, const char *fmt, ...)
+    OM_PRINTF(4, 5);
+static om_status fail_at(om_status st, om_trace_kind kind, const char *where, const char *fmt,
+                         ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    st = raise(st, kind, where, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+om_status om_raise(om_status status, const char *where, const char *message) {
+    if (status < OM_ERR_NOMEM || status > OM_ERR_INTERNAL) {
+        OMI_ENTER("om_raise");
+        return omi_fail(OM_ERR_ARG,
+                        "%d is no error; om_raise takes OM_ERR_NOMEM to OM_ERR_INTERNAL",
+                        (int)status);
+    }
+    om_trace_kind kind = status == OM_ERR_TRACE ? OM_TRACE_INVALID_USAGE : OM_TRACE_NONE;
+    return fail_at(status, kind, where, "%s", message ? message : "no message was given");
 }
 
 om_status omi_fail_nomem(size_t bytes) {

@@ -21,6 +21,7 @@ enum {
     OMI_HERE_DEPTH   = 32,
     OMI_CALL_DEPTH   = 160, /* calls within calls that errors can name */
     OMI_MODULE_DEPTH = 64,
+    OMI_FILE_NAMES   = 8,
     OMI_CACHE_SIZES  = 64,
     OMI_EXIT_FNS     = 4
 };
@@ -37,6 +38,11 @@ typedef struct omi_here_line {
     const char *file;
     int32_t line;
 } omi_here_line;
+
+/* A file's name as it was given last from that address, and the copy that lasts. */
+typedef struct omi_file_name {
+    const char *given, *kept;
+} omi_file_name;
 
 typedef struct omi_block {
     struct omi_block *next;
@@ -84,6 +90,7 @@ typedef struct om_state {
     int32_t module_depth;
     omi_frame calls[OMI_CALL_DEPTH];
     omi_here_line here[OMI_HERE_DEPTH], breadcrumb;
+    omi_file_name files[OMI_FILE_NAMES];
     const char *modules[OMI_MODULE_DEPTH];
     om_error pending;
     /* thread.c */

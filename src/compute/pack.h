@@ -11,10 +11,10 @@ enum { OM_PACK_PANEL16 = 1, OM_PACK_CONV = 2 };
 /* Fills dst (64-byte aligned) with the packed form; cannot fail. */
 typedef void (*omi_pack_fn)(const void *ctx, float *dst);
 
-/* Whether packed forms may be kept with a buffer. Not with the caller's own memory: he changes it
- * without a word. */
+/* Whether packed forms may be kept with a buffer. Not with the caller's own memory, nor under his
+ * writable pin: he changes it without a word. */
 OM_INLINE bool omi_pack_may_cache(const om_buffer *buf) {
-    return buf->kind != OM_BUF_USER;
+    return buf->kind != OM_BUF_USER && !omi_buffer_written_outside(buf);
 }
 /* True when this was asked of buf before, and nothing else since: the same weights in the same use.
  */

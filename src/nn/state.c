@@ -4,7 +4,6 @@
  * Everything is compared before anything is written, and every destination is made writable before
  * the first byte is copied, so a refusal or a lack of memory leaves the module as it was.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,27 +19,8 @@ typedef struct difference {
 } difference;
 typedef struct report {
     const om_state_opts *opts;
-    difference missing, unexpected, misshapen;
+    difference of_kind[4]; /* by om_state_diff_kind */
 } report;
-
-/* One line to the caller's report, and the tally. */
-static om_status note(report *r, difference *d, const char *name, const char *fmt, ...)
-    OM_PRINTF(4, 5);
-static om_status note(report *r, difference *d, const char *name, const char *fmt, ...) {
-    if (d->n++ == 0) snprintf(d->first, sizeof d->first, "%.90s", name);
-    if (!r->opts->report) return OM_OK;
-    om_str s = {0};
-    va_list ap;
-    char text[400];
-    va_start(ap, fmt);
-    omi_vformat(text, sizeof text, fmt, ap);
-    va_end(ap);
-    omi_str_printf(&s, "%s\n", text);
-    int code = s.failed ? 0 : r->opts->report(r->opts->ctx, s.v, s.n);
-    omi_str_free(&s);
-    if (omi_failed()) return om_pending();
-    return code ? omi_fail(OM_ERR_CANCELLED, "the report function stopped with %d", code) : OM_OK;
-}
 
 typedef struct shape_text {
     char s[200];
@@ -52,19 +32,39 @@ static const char *type_and_shape(const om_tensor *t, shape_text *b) {
     return b->s;
 }
 
+static const char *const kind_words[] = {"", "missing", "unexpected", "misshapen"};
+
+/* One difference to the caller's functions, and the tally. */
+static om_status note(report *r, const om_state_diff *d) {
+    difference *sum = &r->of_kind[d->kind];
+    if (sum->n++ == 0) snprintf(sum->first, sizeof sum->first, "%.90s", d->name);
+    int code = 0;
+    if (r->opts->report) {
+        om_str s = {0};
+        shape_text a;
+        omi_str_printf(&s, "%s %s %s", kind_words[d->kind], d->name,
+                       type_and_shape(d->have ? d->have : d->given, &a));
+        if (d->kind == OM_STATE_MISSHAPEN)
+            omi_str_printf(&s, ", given %s", type_and_shape(d->given, &a));
+        omi_str_puts(&s, "\n");
+        code = s.failed ? 0 : r->opts->report(r->opts->ctx, s.v, s.n);
+        omi_str_free(&s);
+    }
+    if (!code && !omi_failed() && r->opts->each) code = r->opts->each(r->opts->ctx, d);
+    if (omi_failed()) return om_pending();
+    return code ? omi_fail(OM_ERR_CANCELLED, "the report function stopped with %d", code) : OM_OK;
+}
+
 /* Fills match[i], the given tensor for entry i or NULL. */
 static om_status compare(const om_state_list *have, int64_t n, const om_named_tensor *given,
                          report *r, om_strmap *by_name, om_tensor **match) {
     for (size_t i = 0; i < have->v.n; i++) {
         const om_state_entry *e  = &have->v.v[i];
         const om_named_tensor *g = omi_strmap_get(by_name, e->path, strlen(e->path));
-        shape_text a, b;
         if (!g)
-            OM_TRY(
-                note(r, &r->missing, e->path, "missing %s %s", e->path, type_and_shape(e->t, &a)));
+            OM_TRY(note(r, &(om_state_diff){OM_STATE_MISSING, e->path, e->t, NULL}));
         else if (g->tensor->dtype != e->t->dtype || !omi_same_shape(g->tensor, e->t))
-            OM_TRY(note(r, &r->misshapen, e->path, "misshapen %s %s, given %s", e->path,
-                        type_and_shape(e->t, &a), type_and_shape(g->tensor, &b)));
+            OM_TRY(note(r, &(om_state_diff){OM_STATE_MISSHAPEN, e->path, e->t, g->tensor}));
         else
             match[i] = g->tensor;
     }
@@ -73,27 +73,25 @@ static om_status compare(const om_state_list *have, int64_t n, const om_named_te
     for (size_t i = 0; i < have->v.n && st == OM_OK; i++)
         if (!omi_strmap_set(&mine, have->v.v[i].path, strlen(have->v.v[i].path), have->v.v[i].t))
             st = om_pending();
-    for (int64_t k = 0; k < n && st == OM_OK; k++) {
-        shape_text a;
+    for (int64_t k = 0; k < n && st == OM_OK; k++)
         if (!omi_strmap_get(&mine, given[k].name, strlen(given[k].name)))
-            st = note(r, &r->unexpected, given[k].name, "unexpected %s %s", given[k].name,
-                      type_and_shape(given[k].tensor, &a));
-    }
+            st = note(r,
+                      &(om_state_diff){OM_STATE_UNEXPECTED, given[k].name, NULL, given[k].tensor});
     omi_strmap_free(&mine);
     return st;
 }
 
 static om_status judge(const report *r) {
     if (r->opts->partial) return OM_OK;
-    if (!r->missing.n && !r->unexpected.n && !r->misshapen.n) return OM_OK;
     char text[360];
-    size_t at                     = 0;
-    const difference *const d[3]  = {&r->missing, &r->unexpected, &r->misshapen};
-    static const char *const w[3] = {"missing", "unexpected", "misshapen"};
-    for (int i = 0; i < 3; i++)
-        if (d[i]->n && at < sizeof text)
+    size_t at = 0;
+    for (int i = OM_STATE_MISSING; i <= OM_STATE_MISSHAPEN; i++) {
+        const difference *d = &r->of_kind[i];
+        if (d->n && at < sizeof text)
             at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld %s (first '%s')",
-                                   at ? ", " : "", (long long)d[i]->n, w[i], d[i]->first);
+                                   at ? ", " : "", (long long)d->n, kind_words[i], d->first);
+    }
+    if (!at) return OM_OK;
     return omi_fail(OM_ERR_ARG, "the weights do not fit: %s; .partial takes those that do", text);
 }
 

@@ -27,6 +27,9 @@ int64_t om_dim(const om_tensor *t, int axis) {
 const int64_t *om_shape_of(const om_tensor *t) {
     return t ? t->shape : NULL;
 }
+const int64_t *om_strides_of(const om_tensor *t) {
+    return t && t->layout == OM_STRIDED ? t->strides : NULL;
+}
 int64_t om_numel(const om_tensor *t) {
     return t ? omi_numel(t) : 0;
 }
@@ -177,10 +180,25 @@ static om_status check_in_place(om_tensor *t, om_write_kind k) {
 
 /* A tensor whose elements share memory with themselves cannot be written element by element. */
 static om_status check_no_overlap(const om_tensor *t) {
-    for (int i = 0; i < t->rank; i++)
-        if (t->shape[i] > 1 && t->strides[i] == 0)
-            return omi_fail(OM_ERR_STATE, "%s is an expanded view; its elements share memory",
+    // From the smallest stride on, each must step over all that those before it reach.
+    int axis[OM_MAX_RANK], n = 0;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->shape[i] == 0) return OM_OK;
+        if (t->shape[i] == 1) continue;
+        int k = n++;
+        for (; k && t->strides[axis[k - 1]] > t->strides[i]; k--)
+            axis[k] = axis[k - 1];
+        axis[k] = i;
+    }
+    int64_t reach = 0;
+    for (int k = 0; k < n; k++) {
+        if (t->strides[axis[k]] <= reach)
+            return omi_fail(OM_ERR_STATE,
+                            "%s is a view whose elements share memory (expanded, or strided over "
+                            "itself); write to what it views or to a copy",
                             OMI_T(t));
+        reach += (t->shape[axis[k]] - 1) * t->strides[axis[k]];
+    }
     return OM_OK;
 }
 
@@ -195,6 +213,7 @@ om_status om_set(om_tensor *t, const int64_t *index, double v) {
     OMI_ENTER("om_set");
     int64_t at;
     OM_TRY(check_in_place(t, OM_WRITE_SET));
+    OM_TRY(check_no_overlap(t));
     OM_TRY(locate(t, index, &at));
     OM_TRY(omi_check_number(v, (om_dtype)t->dtype));
     if (!omi_ptr_mut(t, "om_set")) return omi_pending_status;

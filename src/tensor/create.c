@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+#include "base/opts.h"
 #include "base/thread.h"
 #include "compute/move.h"
 
@@ -28,31 +30,86 @@ om_tensor *om_from(const void *data, om_dtype t, int rank, const int64_t *dims) 
     return y;
 }
 
-om_tensor *om_from_buffer(void *data, om_dtype t, int rank, const int64_t *dims,
-                          void (*free_fn)(void *, void *), void *ctx) {
-    OMI_ENTER("om_from_buffer");
-    int64_t n;
+/* Elements from the first to the last; raised when they cannot be addressed. */
+static bool span_of(om_dtype t, int rank, const int64_t *dims, const int64_t *strides,
+                    int64_t numel, int64_t *span) {
+    *span = numel ? 1 : 0;
+    for (int i = 0; i < rank; i++) {
+        int64_t reach;
+        if (strides[i] < 0)
+            return omi_fail(OM_ERR_ARG,
+                            "the stride of axis %d is %lld; strides are 0 or more, so copy what "
+                            "runs backwards",
+                            i, (long long)strides[i]),
+                   false;
+        if (!numel) continue;
+        if (!omi_mul_i64(dims[i] - 1, strides[i], &reach) || !omi_add_i64(*span, reach, span) ||
+            *span > INT64_MAX / 16)
+            return omi_fail(OM_ERR_SHAPE,
+                            "the strides reach further than %s elements can be addressed",
+                            om_dtype_name(t)),
+                   false;
+    }
+    return true;
+}
+
+/* Kernels rely on 0 and 1, and the bytes are the caller's. */
+static bool bools_are_bools(const uint8_t *data, int rank, const int64_t *dims,
+                            const int64_t *strides, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = 0, left = i;
+        for (int k = rank - 1; k >= 0; left /= dims[k--])
+            at += left % dims[k] * strides[k];
+        if (data[at] > 1)
+            return omi_fail(OM_ERR_VALUE,
+                            "byte %lld is %d; a bool is 0 or 1 (om_from makes a copy and takes any "
+                            "byte)",
+                            (long long)at, data[at]),
+                   false;
+    }
+    return true;
+}
+
+/* A tensor over the caller's memory. strides NULL: row-major. */
+static om_tensor *over_memory(void *data, om_dtype t, int rank, const int64_t *dims,
+                              const int64_t *strides, const om_strided_opts *opts) {
+    int64_t n, span, row_major[OM_MAX_RANK];
     if (omi_failed() || !known(t) || omi_check_dims(rank, dims, &n) != OM_OK) return NULL;
     if (!data && n) OM_FAIL_NULL(OM_ERR_ARG, "data is NULL");
     if ((uintptr_t)data % om_dtype_size(t))
         OM_FAIL_NULL(OM_ERR_ARG, "data is not aligned to %zu bytes", om_dtype_size(t));
-    for (int64_t i = 0; t == OM_BOOL && i < n;
-         i++) // kernels rely on 0 and 1, and the bytes are the caller's
-        if (((const uint8_t *)data)[i] > 1)
-            OM_FAIL_NULL(
-                OM_ERR_VALUE,
-                "byte %lld is %d; a bool is 0 or 1 (om_from makes a copy and takes any byte)",
-                (long long)i, ((const uint8_t *)data)[i]);
+    omi_strides(rank, dims, row_major);
+    if (!strides) strides = row_major;
+    if (!span_of(t, rank, dims, strides, n, &span)) return NULL;
+    if (t == OM_BOOL && !bools_are_bools(data, rank, dims, strides, n)) return NULL;
     // free_fn must not run when this fails, so it is set once nothing can fail any more.
-    om_buffer *b = omi_buffer_wrap(data, (size_t)n * om_dtype_size(t), OM_BUF_USER, NULL, NULL);
+    om_buffer *b = omi_buffer_wrap(data, (size_t)span * om_dtype_size(t), OM_BUF_USER, NULL, NULL);
     if (!b) return NULL;
     om_tensor *y = omi_from_buffer(b, 0, t, rank, dims);
     if (y) {
-        b->free_fn = free_fn;
-        b->ctx     = ctx;
+        for (int i = rank - 1; i >= 0; i--)
+            if (n && dims[i] != 1) y->strides[i] = strides[i];
+        b->free_fn   = opts->free_fn;
+        b->ctx       = opts->ctx;
+        b->read_only = opts->read_only;
     }
     omi_buffer_release(b);
     return y;
+}
+
+om_tensor *om_from_buffer(void *data, om_dtype t, int rank, const int64_t *dims,
+                          void (*free_fn)(void *, void *), void *ctx) {
+    OMI_ENTER("om_from_buffer");
+    return over_memory(data, t, rank, dims, NULL,
+                       &(om_strided_opts){.free_fn = free_fn, .ctx = ctx});
+}
+
+om_tensor *om_from_strided(void *data, om_dtype t, int rank, const int64_t *dims,
+                           const int64_t *strides, const om_strided_opts *opts) {
+    OMI_ENTER("om_from_strided");
+    om_strided_opts own;
+    if (omi_failed() || !OMI_OPTS(&own, opts, ctx)) return NULL;
+    return over_memory(data, t, rank, dims, strides, &own);
 }
 
 om_status omi_check_number(double v, om_dtype t) {

@@ -283,19 +283,26 @@ om_tensor *omi_pack(om_tensor *t) {
     return omi_check_cancel() == OM_OK ? y : NULL;
 }
 
-void *omi_ptr_mut(om_tensor *t, const char *writer) {
-    om_storage *s = t->storage;
-    if (!omi_buffer_writable(s->buf)) {
-        om_buffer *own = omi_buffer_new(s->buf->bytes);
-        if (!own) return NULL;
-        memcpy(own->data, s->buf->data, s->buf->bytes);
-        omi_buffer_release(s->buf);
-        s->buf = own;
-    } else
-        omi_buffer_packed_drop(s->buf);
+bool omi_storage_own(om_storage *s) {
+    if (omi_buffer_writable(s->buf)) return true;
+    om_buffer *own = omi_buffer_new(s->buf->bytes);
+    if (!own) return false;
+    if (own->bytes) memcpy(own->data, s->buf->data, s->buf->bytes);
+    omi_buffer_release(s->buf);
+    s->buf = own;
+    return true;
+}
+
+void omi_storage_wrote(om_storage *s, const char *writer) {
+    omi_buffer_packed_drop(s->buf);
     atomic_fetch_add_explicit(&s->version, 1, memory_order_release);
     s->writer = writer;
     if (OM_UNLIKELY(omi_seam != NULL)) omi_seam_wrote(s);
+}
+
+void *omi_ptr_mut(om_tensor *t, const char *writer) {
+    if (!omi_storage_own(t->storage)) return NULL;
+    omi_storage_wrote(t->storage, writer);
     return omi_ptr(t);
 }
 

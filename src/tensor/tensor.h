@@ -107,6 +107,10 @@ om_status omi_axis(int axis, int n, int *out);
 /* Bytes for writing, without the seam: private copy if shared, version + 1, writer noted. NULL and
  * raised when memory is out. */
 void *omi_ptr_mut(om_tensor *t, const char *writer);
+/* What omi_ptr_mut does besides: the storage's bytes are its own, with the same contents; and the
+ * storage counts as written. False: raised. */
+bool omi_storage_own(om_storage *s);
+void omi_storage_wrote(om_storage *s, const char *writer);
 
 /* "float32 [2,3] 'net.w' (made by om_mean)" into a caller's buffer, for messages. */
 typedef struct omi_text {

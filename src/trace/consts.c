@@ -77,9 +77,16 @@ static bool take_bytes(om_tconst *c, om_tensor *t) {
     }
     size_t size = om_dtype_size((om_dtype)c->dtype);
     c->bytes    = (size_t)n * size;
+    if (omi_buffer_written_outside(t->storage->buf))
+        return omi_fail_trace(OM_TRACE_INVALID_USAGE,
+                              "%s is held by a writable pin, whose holder may change it; end the "
+                              "pin (om_pin_free) before the trace uses it, or trace a clone",
+                              OMI_T(t)),
+               false;
     // Bytes of the caller's own (om_from_buffer) are copied: the graph outlives what he promised.
+    // Pinned ones too, or the storage would leave them at its next write.
     if (n && c->offset == 0 && c->bytes == t->storage->buf->bytes && omi_view_contiguous(&v) &&
-        t->storage->buf->kind != OM_BUF_USER) {
+        t->storage->buf->kind != OM_BUF_USER && !omi_buffer_pinned(t->storage->buf)) {
         c->buf = omi_buffer_retain(t->storage->buf);
         return true;
     }

@@ -18,6 +18,10 @@ static bool call_max_pool2d(const void *o) {
 static bool call_avg_pool2d(const void *o) {
     return om_avg_pool2d(x, 2, 2, o) != NULL;
 }
+static bool call_strided(const void *o) {
+    static float memory[2];
+    return om_from_strided(memory, OM_F32, OM_DIMS(2), NULL, o) != NULL;
+}
 static bool call_nll(const void *o) {
     return om_nll_loss(om_zeros(OM_F32, OM_DIMS(2, 3)), om_zeros(OM_I64, OM_DIMS(2)), o) != NULL;
 }
@@ -136,6 +140,7 @@ static const struct {
     {"conv2d", call_conv2d, sizeof(om_conv2d_opts)},
     {"max_pool2d", call_max_pool2d, sizeof(om_pool2d_opts)},
     {"avg_pool2d", call_avg_pool2d, sizeof(om_pool2d_opts)},
+    {"strided", call_strided, sizeof(om_strided_opts)},
     {"nll", call_nll, sizeof(om_nll_opts)},
     {"cross_entropy", call_cross_entropy, sizeof(om_nll_opts)},
     {"batch_norm", call_batch_norm, sizeof(om_batch_norm_opts)},

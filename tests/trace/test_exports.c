@@ -162,6 +162,7 @@ C(om_custom, call_custom)
     F(om_session_call, session, x) F(om_set, x, ((int64_t[]){0, 0}), 1) \
     F(om_set_requires_grad, x, true) F(om_text_of, x) F(om_to_nchw16c, im) \
     F(om_trace_input, tr, "again", x, 0, NULL) F(om_trace_parameter, tr, "p", x) \
+    F(om_pin_new, x, false) F(om_set_grad, plain, x) \
     F(om_nn_save, holder, "no.om") F(om_nn_load_into, x) F(om_trace_params, tr, holder)
 static om_status om_add_into(om_tensor *t) {
     return om_add_(plain, t);
@@ -183,6 +184,7 @@ C(om_grad, call_grad)
 #define NOT_READ(F) \
     F(om_dim, x, 0) F(om_dtype_of, x) F(om_grad_of, x) F(om_id, x) F(om_is_contiguous, x) \
     F(om_name, x) F(om_numel, x) F(om_rank, x) F(om_requires_grad, x) F(om_shape_of, x) \
+    F(om_strides_of, x) \
     F(om_trace_output, tr, "out", om_neg(x)) F(om_nn_buffer, om_nn_child(holder, "in"), "b2", x)
 NOT_READ(V)
 N(om_clear_grad, x)
