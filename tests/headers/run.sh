@@ -58,5 +58,36 @@ if command -v pkg-config >/dev/null 2>&1; then
 else
     skipped=$((skipped + 2))
 fi
+# Static only, as the README's demo preset installs it: the library of this build, the files that such a configuration
+# gives. A stand-in is configured, not built: only its installed text matters.
+cmake -S "$source" -B "$work/alone" -DCMAKE_BUILD_TYPE=Release -DOM_SHARED=OFF -DOM_CLI=OFF -DOM_EXAMPLES=OFF >"$work/log" 2>&1 ||
+    bad "static only: configure"
+cp "$build/libonemodel.a" "$work/alone/libonemodel.a"
+alone=$work/alone-prefix
+check "static only: install" env DESTDIR= cmake -DCMAKE_INSTALL_PREFIX="$alone" -P "$work/alone/cmake_install.cmake"
+if command -v pkg-config >/dev/null 2>&1; then
+    PKG_CONFIG_PATH=$(dirname "$(find "$alone" -name onemodel.pc | head -n 1)")
+    flags=$(pkg-config --cflags --libs onemodel)
+    static_flags=$(pkg-config --static --cflags --libs onemodel)
+    for compiler in gcc clang-14; do
+        command -v $compiler >/dev/null 2>&1 || { skipped=$((skipped + 2)); continue; }
+        # All of the library is wanted, so that whatever any program needs of libm and threads is there.
+        # shellcheck disable=SC2086
+        check "a static-only install links as README says" $compiler -o "$work/alone-plain" "$work/consumer/main.c" -Wl,--whole-archive $flags -Wl,--no-whole-archive
+        # shellcheck disable=SC2086
+        check "a static-only install links by --static" $compiler -o "$work/alone-static" "$work/consumer/main.c" -Wl,--whole-archive $static_flags -Wl,--no-whole-archive
+    done
+    check "what was linked statically runs" sh -c "'$work/alone-plain' && '$work/alone-static'"
+else
+    skipped=$((skipped + 5))
+fi
+# A user's build: a warning of a compiler that we do not know is no error; ours are.
+check "a user's build has no -Werror" sh -c "[ \"\$(grep -c -- -Werror '$work/alone/compile_commands.json')\" = 0 ]"
+command -v python3 >/dev/null 2>&1 && check "our presets have -Werror" python3 -c '
+import json, sys
+presets = json.load(open(sys.argv[1]))["configurePresets"]
+strict = lambda p: (p.get("cacheVariables", {}).get("OM_WERROR") or next((strict(q) for q in presets if q["name"] == p.get("inherits")), None))
+bad = [p["name"] for p in presets if (strict(p) == "ON") != (p["name"] != "demo")]
+sys.exit(str(bad) if bad else 0)' "$source/CMakePresets.json"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

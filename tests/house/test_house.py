@@ -5,6 +5,7 @@
 
 Ends with "N passed, N failed, N skipped".
 """
+import os
 import pathlib
 import re
 import shutil
@@ -211,6 +212,28 @@ def one_list_of_types():
             case(f"rejected: {what}", len(found) == 1 and what in found[0], str(found))
 
 
+def missing_oracle():
+    """Where the oracle's venv cannot be made, ./test says why and where the whole log is."""
+    with tempfile.TemporaryDirectory() as d:
+        d = pathlib.Path(d)
+        for folder in ("scripts", "tests", "bin", "build/test"):
+            (d / folder).mkdir(parents=True)
+        for f in ("scripts/run_tests.sh", "scripts/count_tests.awk"):
+            shutil.copy(ROOT / f, d / f)
+        (d / "scripts/bootstrap.sh").write_text(
+            'om_jobs=1\nom_say() { echo "$@"; }\nom_bootstrap() { :; }\nom_build() { :; }\n')
+        (d / "tests/groups.txt").write_text("oracle oracle models against others\n")
+        (d / "tests/floor.txt").write_text("oracle 1\n")
+        (d / "tests/requirements.txt").write_text("onnx==0 --hash=sha256:0\n")
+        (d / "bin/python3").write_text("#!/bin/sh\necho first\necho 'ensurepip is not available' >&2\nexit 1\n")
+        (d / "bin/python3").chmod(0o755)
+        r = subprocess.run(["sh", "scripts/run_tests.sh"], cwd=d, capture_output=True, text=True,
+                           env={**os.environ, "PATH": f"{d / 'bin'}:{os.environ['PATH']}"})
+        case("the oracle is skipped by name", "skipped: oracle" in r.stdout, r.stdout + r.stderr)
+        case("it says why the venv could not be made", "could not be made: ensurepip is not available" in r.stdout
+             and "build/venv.log" in r.stdout, r.stdout + r.stderr)
+
+
 def generated():
     r = run(sys.executable, ROOT / "tools/make_operators.py", "--check")
     case("docs/operators.md is what the lists give", r.returncode == 0, r.stdout)
@@ -227,7 +250,7 @@ def generated():
         case("a function that no longer enters loses its macro", "om_relu(...)" in made and "om_exp(...)" not in made)
 
 
-for group in (layers, exports, formatting, one_reader_of_options, no_locale, columns, one_list_of_types, generated, no_machine_paths):
+for group in (layers, exports, formatting, one_reader_of_options, no_locale, columns, one_list_of_types, missing_oracle, generated, no_machine_paths):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
