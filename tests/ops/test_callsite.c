@@ -110,7 +110,7 @@ static void layers_take_the_line_of_om_forward(void **state) {
     // Inside an expression the outer call keeps its line, before and behind the layer.
     om_exp(om_forward(both, om_relu(bad))); line = __LINE__;
     assert_site(line);
-    om_exp(elsewhere(both, bad, &line)); // the line of om_exp waits; it is not the layer's
+    om_exp(elsewhere(linear, bad, &line)); // the line of om_exp waits; it is not the layer's
     assert_site(line);
     om_reshape(om_forward(linear, good), OM_DIMS(3)); line = __LINE__;
     assert_site(line);
