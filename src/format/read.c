@@ -431,13 +431,16 @@ static bool read_sections(om_unpacker *u) {
 }
 
 om_graph *omi_model_read(om_buffer *file, const om_source *o) {
-    om_unpacker u = {.file = file, .o = o};
-    bool ok       = omi_container_open(&u.c, file, o, OM_MODEL_TAGS) == OM_OK;
-    u.root        = ok ? omi_graph_new("", o->arena_cap) : NULL;
-    if (!u.root) return NULL;
-    ok = read_sections(&u) && omi_graph_seal(u.root) == OM_OK;
-    if (u.graphs) omi_free(u.graphs, u.grph.n_rows * sizeof *u.graphs);
-    if (ok) return u.root;
-    om_graph_release(u.root);
+    om_unpacker *u = omi_calloc(sizeof *u); // its table of sections is too large for a stack
+    if (!u) return NULL;
+    u->file     = file;
+    u->o        = o;
+    bool ok     = omi_container_open(&u->c, file, o, OM_MODEL_TAGS) == OM_OK;
+    om_graph *g = u->root = ok ? omi_graph_new("", o->arena_cap) : NULL;
+    ok                    = g && read_sections(u) && omi_graph_seal(g) == OM_OK;
+    if (u->graphs) omi_free(u->graphs, u->grph.n_rows * sizeof *u->graphs);
+    omi_free(u, sizeof *u);
+    if (ok) return g;
+    om_graph_release(g);
     return NULL;
 }

@@ -183,8 +183,12 @@ bool omi_ext_window(om_atoms *t, const om_extent *e, int64_t kernel, int64_t str
     return intern_atom(t, ceil ? OM_ATOM_CEIL : OM_ATOM_WINDOW, size, p, 1, e, out);
 }
 
+enum { SUM_TERMS = 64 };
+
 bool omi_ext_sum(om_atoms *t, int n, const om_extent *const *parts, om_extent *out) {
-    om_extent terms[64];
+    om_extent *terms =
+        omi_arena_array(t->arena, n > SUM_TERMS ? SUM_TERMS : (uint32_t)n, sizeof *terms);
+    if (!terms) return false;
     uint32_t k = 0;
     int64_t c = 0, size = 0;
     for (int i = 0; i < n; i++) {
@@ -200,13 +204,13 @@ bool omi_ext_sum(om_atoms *t, int n, const om_extent *const *parts, om_extent *o
         if (j < k) {
             terms[j].coef += e->coef;
             terms[j].size += e->size;
-        } else if (k < OM_COUNT(terms))
+        } else if (k < SUM_TERMS)
             terms[k++] = *e;
         else
             return omi_fail_trace(
                        OM_TRACE_SYMBOLIC_SHAPE,
                        "one axis would be a sum of more than %d different symbolic sizes",
-                       (int)OM_COUNT(terms)),
+                       SUM_TERMS),
                    false;
     }
     if (k == 0) return *out = omi_ext_static(size), true;

@@ -91,7 +91,7 @@ bool om_allclose(const om_tensor *a, const om_tensor *b, double rtol, double ato
 
 /* ---- om_bit_equal ---------------------------------------------------------------------------- */
 
-enum { CHUNK = 512 }; /* elements converted at a time */
+enum { CHUNK = 128 }; /* elements converted at a time, on the stack */
 
 static bool same_bits(const char *a, const char *b, om_dtype t, int64_t n) {
     char ca[CHUNK * 8], cb[CHUNK * 8];

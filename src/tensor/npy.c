@@ -288,7 +288,7 @@ static size_t npy_write_header(const om_tensor *t, char out[512]) {
     return 10 + (size_t)n;
 }
 
-enum { NPY_CHUNK = 512 };
+enum { NPY_CHUNK = 256 };
 
 static void npy_write(const om_tensor *t, const omi_flat *f, om_sink *to) {
     char header[512], chunk[NPY_CHUNK * 8];
