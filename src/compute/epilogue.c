@@ -4,6 +4,8 @@
  */
 #include "compute/epilogue.h"
 
+#include <math.h>
+
 #include "compute/elementwise_f32.h"
 
 #define PART 512 /* columns at once: operands with a stride are gathered into this many floats */
@@ -51,11 +53,15 @@ static bool ep_plain(const om_ep_step *s, int64_t i0, int64_t j0, om_ep_op *o) {
     static const om_ep_op_kind kinds[] = {[OM_EP_ADD]         = OM_EP_OP_ADD,
                                           [OM_EP_MUL]         = OM_EP_OP_MUL,
                                           [OM_EP_SCALE_SHIFT] = OM_EP_OP_SCALE_SHIFT,
-                                          [OM_EP_CLIP]        = OM_EP_OP_CLIP};
+                                          [OM_EP_CLIP]        = OM_EP_OP_LIMIT};
     if (s->kind == OM_EP_UNARY)
         return *o = (om_ep_op){.kind = OM_EP_OP_RELU}, s->unary == OM_U_RELU;
     *o = (om_ep_op){.kind = kinds[s->kind], .cs = s->cs == 1, .a = s->a, .b = s->b, .rs = s->rs};
-    if (s->kind == OM_EP_CLIP) return true;
+    if (s->kind == OM_EP_CLIP) {
+        o->lo = s->a ? *s->a : -INFINITY;
+        o->hi = s->b ? *s->b : INFINITY;
+        return !isnan(o->lo) && !isnan(o->hi) && !(o->hi == 0 && signbit(o->hi));
+    }
     o->a += i0 * s->rs + j0 * s->cs;
     if (s->b) o->b += i0 * s->rs + j0 * s->cs;
     return s->cs == 0 || s->cs == 1;

@@ -206,6 +206,10 @@ om_step *omi_sel_conv(om_nctx *c) {
                     c->in[0]->name, k->name);
         return NULL;
     }
+    // The kernel adds a bias in a pass of its own but for depthwise: here it goes with the rest.
+    if (c->fused && a->b != OM_NO_VALUE && a->plan.way >= OM_CONV_IN_PLACE &&
+        omi_fuse_put_row_bias(c->fused, a->b))
+        a->b = OM_NO_VALUE;
     s->ws_bytes = a->plan.ws_bytes;
     return s;
 }

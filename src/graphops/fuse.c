@@ -107,6 +107,19 @@ bool omi_fuse_take_row_bias(om_fused *f, uint32_t *a) {
     return omi_fuse_take_sum(f, a, &rs, &cs);
 }
 
+bool omi_fuse_put_row_bias(om_fused *f, uint32_t a) {
+    if (f->ep.n == 0 || f->ep.n == OM_EP_MAX) return false;
+    for (int i = f->ep.n++; i > 0; i--) {
+        f->ep.step[i] = f->ep.step[i - 1];
+        f->a[i]       = f->a[i - 1];
+        f->b[i]       = f->b[i - 1];
+    }
+    f->ep.step[0] = (om_ep_step){.kind = OM_EP_ADD, .rs = 1};
+    f->a[0]       = a;
+    f->b[0]       = OM_NO_VALUE;
+    return true;
+}
+
 const om_epilogue *omi_fuse_bind(const om_fused *f, const om_exec *e, om_epilogue *out) {
     if (!f || f->ep.n == 0) return NULL;
     out->n = f->ep.n;

@@ -58,6 +58,8 @@ bool omi_fuse_add(om_fused *f, om_ep_step s, const int64_t *strides, uint32_t a,
  * the same), or one a column. */
 bool omi_fuse_take_row_bias(om_fused *f, uint32_t *a);
 bool omi_fuse_take_sum(om_fused *f, uint32_t *a, int64_t *rs, int64_t *cs);
+/* The opposite for a bias of one number a row: in one pass with what follows; false: no room. */
+bool omi_fuse_put_row_bias(om_fused *f, uint32_t a);
 /* The steps with their addresses; NULL when there are none. */
 const om_epilogue *omi_fuse_bind(const om_fused *f, const om_exec *e, om_epilogue *out);
 

@@ -131,7 +131,7 @@ typedef enum om_ep_op_kind {
     OM_EP_OP_MUL,
     OM_EP_OP_SCALE_SHIFT, /* y * a + b, two roundings      */
     OM_EP_OP_RELU,
-    OM_EP_OP_CLIP /* *a and *b, NULL for an absent bound   */
+    OM_EP_OP_LIMIT /* Clip whose bounds are no NaN, and the upper one not -0 */
 } om_ep_op_kind;
 
 #define OM_EP_MAX 6
@@ -143,6 +143,7 @@ typedef struct om_ep_op {
     bool cs;
     const float *a, *b;
     int64_t rs;
+    float lo, hi;
 } om_ep_op;
 
 /* y = all ops in turn, for a block of rows and columns. */

@@ -596,6 +596,30 @@ static void an_epilogue_has_the_bits_of_its_nodes(void **state) {
     omi_kernels_force(-1);
 }
 
+/* Bounds and values that only signs and NaNs tell apart, against Clip itself. */
+static void a_clip_in_an_epilogue_is_clip(void **state) {
+    (void)state;
+    static const float odd[] = {0.0f, -0.0f, 1.0f, -1.0f, 6.0f, INFINITY, -INFINITY, NAN, 1e-41f};
+    enum { N = OM_COUNT(odd) };
+    FOR_COLUMNS(c) {
+        for (int lo = -1; lo < N; lo++)
+            for (int hi = -1; hi < N; hi++) {
+                float y[N * 9], want[N * 9];
+                for (int i = 0; i < N * 9; i++)
+                    y[i] = odd[i % N];
+                const float *l = lo < 0 ? NULL : &odd[lo], *h = hi < 0 ? NULL : &odd[hi];
+                om_epilogue e = {1, {{.kind = OM_EP_CLIP, .a = l, .b = h}}};
+                om_view from = VIEW(y, OM_F32, N * 9), to = VIEW(want, OM_F32, N * 9);
+                omi_clip(&from, l, h, &to);
+                omi_epilogue_apply(omi_kernels(), &e, 0, 1, 0, N * 9, y, N * 9);
+                omi_canonical_nan(&from);
+                omi_canonical_nan(&to);
+                assert_same_f32(y, want, N * 9, "clip");
+            }
+    }
+    omi_kernels_force(-1);
+}
+
 static void test_canonical(void **state) {
     (void)state;
     float y[37];
@@ -617,6 +641,7 @@ static void test_canonical(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_binary_f32),
+        cmocka_unit_test(a_clip_in_an_epilogue_is_clip),
         cmocka_unit_test(test_in_place),
         cmocka_unit_test(a_single_nan_is_found_anywhere),
         cmocka_unit_test(an_epilogue_has_the_bits_of_its_nodes),

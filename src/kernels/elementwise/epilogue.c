@@ -34,14 +34,14 @@ OM_INLINE void ep_op(const om_ep_op *o, int64_t i, int64_t j, vf *v, int nv, int
     case OM_EP_OP_RELU:
         OM_UNROLL for (int k = 0; k < nv; k++) v[k] = om_relu1(v[k]);
         break;
-    case OM_EP_OP_CLIP:
-        if (a) {
-            OM_UNROLL for (int k = 0; k < nv; k++) v[k] = om_max2(v[k], vset1(*a));
-        }
-        if (b) {
-            OM_UNROLL for (int k = 0; k < nv; k++) v[k] = om_min2(v[k], vset1(*b));
-        }
+    case OM_EP_OP_LIMIT: {
+        /* lo > v ? lo : v keeps NaN, and -0 beside a bound of +0, which the sum makes +0; to all
+         * else, and with every other bound, the sum adds nothing. */
+        vf lo = vset1(o->lo), hi = vset1(o->hi);
+        vf none = vset1(o->lo == 0.0f && !__builtin_signbit(o->lo) ? 0.0f : -0.0f);
+        OM_UNROLL for (int k = 0; k < nv; k++) v[k] = vmin_raw(hi, vadd(vmax_raw(lo, v[k]), none));
         break;
+    }
     }
 }
 
