@@ -555,8 +555,9 @@ static void ref_pool(const om_pool_geom *g, bool max, const float *x, const floa
 static void check_pools(const om_kernels *k, void *ctx) {
     (void)ctx;
     xs r = {404};
-    for (int t = 0; t < 60; t++) {
+    for (int t = 0; t < 120; t++) {
         om_pool_geom g = {.planes = xs_int(&r, 1, 20), .include_pad = t & 1};
+        bool common    = t >= 60; /* 2x2 and 3x3, two outputs apart: kernels of their own */
         bool ceil_mode = t % 3 == 2;
         g.win.k[0] = xs_int(&r, 1, 4), g.win.k[1] = xs_int(&r, 1, 4);
         g.win.in[0] = xs_int(&r, 8, 15), g.win.in[1] = xs_int(&r, 8, 30);
@@ -566,7 +567,9 @@ static void check_pools(const om_kernels *k, void *ctx) {
             g.win.dil[i]    = xs_int(&r, 1, 2);
             g.win.before[i] = xs_int(&r, 0, kk / 2);
             g.win.after[i]  = xs_int(&r, 0, kk / 2);
+            if (common) g.win.k[i] = 2 + t % 2, g.win.stride[i] = 2, g.win.dil[i] = 1;
         }
+        if (common) g.win.in[1] = xs_int(&r, 4, 90);
         g.win.nd = 2;
         assert_true(omi_window_make(&g.win, ceil_mode ? OM_WINDOW_CEIL : OM_WINDOW_FLOOR));
         om_pool_plan p;

@@ -110,6 +110,12 @@ OM_INLINE vf veven(vf a, vf b) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(t), 0xd8));
 }
 
+/* the odd lanes of a, then those of b */
+OM_INLINE vf vodd(vf a, vf b) {
+    __m256 t = _mm256_shuffle_ps(a, b, 0xdd);
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(t), 0xd8));
+}
+
 /* r[i] lane j <-> r[j] lane i */
 OM_INLINE void vtranspose(vf r[W]) {
     __m256 t[W];

@@ -106,6 +106,12 @@ OM_INLINE vf veven(vf a, vf b) {
     return _mm512_permutex2var_ps(a, even, b);
 }
 
+/* the odd lanes of a, then those of b */
+OM_INLINE vf vodd(vf a, vf b) {
+    __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, odd, b);
+}
+
 /* r[i] lane j <-> r[j] lane i */
 OM_INLINE void vtranspose(vf r[W]) {
     __m512 t[W];

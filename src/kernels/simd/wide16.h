@@ -124,6 +124,11 @@ OM_INLINE vf veven(vf a, vf b) {
     OM_LANES(vf, W, i < W / 2 ? a.v[2 * i] : b.v[2 * i - W]);
 }
 
+/* the odd lanes of a, then those of b */
+OM_INLINE vf vodd(vf a, vf b) {
+    OM_LANES(vf, W, i < W / 2 ? a.v[2 * i + 1] : b.v[2 * i + 1 - W]);
+}
+
 /* r[i] lane j <-> r[j] lane i */
 OM_INLINE void vtranspose(vf r[W]) {
     for (int i = 0; i < W; i++)
