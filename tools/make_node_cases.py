@@ -277,6 +277,57 @@ for op in ("ReduceMax", "ReduceMin"):
 case("Pad_opset11", [n("Pad", "x p v", "y")], {"x": f(2, 3)}, ["y"], {"p": i64(0, 1, 1, 0), "v": np.float32(4)}, opset=11)
 case("Softmax_opset12_axis0", [n("Softmax", "x", "y", axis=0)], {"x": f(2, 3)}, ["y"], opset=12)
 
+# subgraphs, and sizes that are met while running; sub(inputs, nodes, outputs): "name" or "name:type"
+TYPES = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "b": TensorProto.BOOL}
+
+
+def sub(ins, nodes, outs, consts=None):
+    def info(w):
+        name, _, t = w.partition(":")
+        return helper.make_tensor_value_info(name, TYPES[t], [] if name in ("i", "go", "go_on") else None) if t else helper.make_empty_tensor_value_info(name)
+    return helper.make_graph(nodes, "sub", [info(w) for w in ins.split()], [info(w) for w in outs.split()],
+                             [numpy_helper.from_array(np.asarray(v), k) for k, v in (consts or {}).items()])
+
+
+yes, no = np.array(True), np.array([False])
+for word, c in (("then", yes), ("else", no)):
+    case("If_" + word, [n("If", "c", "y", then_branch=sub("", [n("Add", "x x", "a")], "a:f"),
+                          else_branch=sub("", [n("Neg", "x", "e")], "e:f")), n("Relu", "y", "z")],
+         {"c": c, "x": f(2, 3)}, ["y", "z"])
+    case("If_sizes_" + word, [n("If", "c", "y k", then_branch=sub("", [n("Concat", "x x", "a", axis=1), n("Shape", "a", "b")], "a:f b:i"),
+                                else_branch=sub("", [n("Neg", "x", "e"), n("Shape", "w", "g")], "e:f g:i", {"w": f(3)})),
+                              n("Mul", "y y", "z")], {"c": c, "x": f(2, 3)}, ["y", "k", "z"], opset=11 if c.ndim else 20)
+turn = [n("Identity", "go", "go_on")]
+for opset in (11, 20):
+    case(f"Loop_opset{opset}", [n("Loop", "m c s0", "y ys", body=sub("i:i go:b s:f", turn + [n("Add", "s x", "t"), n("Mul", "t t", "q")],
+                                                                   "go_on:b t:f q:f"))],
+         {"m": np.array(4, np.int64), "c": yes, "s0": f(2), "x": f(2)}, ["y", "ys"], opset=opset)
+case("Loop_while", [n("Loop", "_ c s0", "y ys", body=sub("i:i go:b s:f", [n("Add", "s x", "t"), n("ReduceSum", "t", "u", keepdims=0),
+                                                                       n("Less", "u most", "go_on"), n("Identity", "i", "q")], "go_on:b t:f q:i"))],
+     {"c": yes, "s0": f(2, lo=0), "x": f(2, lo=1)}, ["y", "ys"], {"most": np.float32(20)})
+case("Loop_states_trade_places", [n("Loop", "m _ a b", "y z", body=sub("i:i go:b s:f t:f", turn + [n("Identity", "s", "u"), n("Identity", "t", "v")],
+                                                                     "go_on:b v:f u:f"))], {"m": i64(3), "a": f(2), "b": f(3)}, ["y", "z"])
+case("Loop_without_states", [n("Loop", "m c", "ys", body=sub("i:i go:b", turn + [n("Mul", "i i", "q")], "go_on:b q:i"))],
+     {"m": np.array(5, np.int64), "c": yes}, ["ys"], opset=16)
+case("Loop_grows", [n("Loop", "m _ x", "y", body=sub("i:i go:b s:f", turn + [n("Concat", "s x", "t", axis=0)], "go_on:b t:f"))],
+     {"m": np.array(3, np.int64), "x": f(2, 2)}, ["y"])
+nested = [n("Less", "i two", "early"), n("If", "early", "t", then_branch=sub("", [n("Add", "s x", "a")], "a:f"),
+                                        else_branch=sub("", [n("Sub", "s w", "e")], "e:f"))]
+case("Loop_If", [n("Exp", "v", "x"), n("Loop", "m _ s0", "y ys", body=sub("i:i go:b s:f", turn + nested + [n("Neg", "t", "q")], "go_on:b t:f q:f"))],
+     {"m": np.array(4, np.int64), "v": f(3), "s0": f(3)}, ["y", "ys"], {"two": np.array(2, np.int64), "w": f(3)})
+step = sub("s:f x:f", [n("Add", "s x", "t"), n("Mul", "t x", "q"), n("Neg", "x", "r")], "t:f q:f r:f")
+for word, at in (("", {}), ("_back", {"scan_input_directions": [1], "scan_output_directions": [0, 1]}),
+                 ("_axes", {"scan_input_axes": [1], "scan_output_axes": [1, 0]}), ("_last", {"scan_input_axes": [-1], "scan_output_axes": [-1, 0]})):
+    case("Scan" + word, [n("Scan", "s0 x", "y ys zs", body=step, num_scan_inputs=1, **at)],
+         {"s0": f(3), "x": f(3, 4) if "scan_input_axes" in at else f(4, 3)}, ["y", "ys", "zs"], opset=9 if not at else 20)
+case("Scan_two", [n("Scan", "a b", "ys", body=sub("s:f x:f", [n("MatMul", "s x", "q")], "q:f"), num_scan_inputs=2)],
+     {"a": f(3, 2, 2), "b": f(3, 2, 2)}, ["ys"])
+for t in (np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_):
+    case(f"NonZero_{np.dtype(t)}", [n("NonZero", "x", "i"), n("Transpose", "i", "y")], {"x": np.array([[[0, 1], [2, 0]], [[0, 0], [3, 4]]]).astype(t)},
+         ["i", "y"], opset=9 if t is np.float32 else 20)
+case("NonZero_none", [n("NonZero", "x", "i")], {"x": np.zeros((2, 2), np.float32)}, ["i"])
+case("NonZero_Gather", [n("NonZero", "x", "i"), n("Squeeze", "i z", "j"), n("Gather", "x j", "y")], {"x": np.array([1, 0, 2, 0, 3], np.float32)}, ["y"], {"z": i64(0)})
+
 
 def text(a):
     out = []
@@ -308,8 +359,25 @@ def attribute(a):
         print("ints", a.name, *v)
     elif a.type == onnx.AttributeProto.FLOATS:
         print("floats", a.name, *("%.9g" % x for x in v))
+    elif a.type == onnx.AttributeProto.GRAPH:
+        print("graph", a.name)
+        for i in v.input:
+            print("sin", i.name)
+        for t in v.initializer:
+            tensor("sconst", t.name, numpy_helper.to_array(t))
+        body(v.node)
+        for o in v.output:
+            print("sout", o.name)
+        print("endgraph")
     else:
         tensor("tensor", a.name, numpy_helper.to_array(v))
+
+
+def body(nodes):
+    for nd in nodes:
+        print("node", nd.op_type, *(x or "_" for x in nd.input), "->", *nd.output)
+        for a in nd.attribute:
+            attribute(a)
 
 
 print("# Made by tools/make_node_cases.py with onnxruntime", ort.__version__)
@@ -332,10 +400,7 @@ for name, nodes, inputs, outputs, consts, opset in cases:
         tensor("in", k, v)
     for k, v in consts.items():
         tensor("const", k, v)
-    for nd in nodes:
-        print("node", nd.op_type, *(x or "_" for x in nd.input), "->", *nd.output)
-        for a in nd.attribute:
-            attribute(a)
+    body(nodes)
     for o, v in zip(outputs, got):
         tensor("out", o, v)
     print("end")

@@ -10,6 +10,11 @@
  * An input whose contents decide sizes (a Reshape target that is a graph input) belongs to the
  * signature with its contents; such a graph is run by om_session_run, not by prepared runs.
  *
+ * If, Loop, Scan and NonZero have outputs whose sizes are met only while they run. A graph with one
+ * of them is planned in parts, each when it is reached and once for the sizes met; om_session_run
+ * runs it, allocating as it goes. Loops look at the cancel flag in every iteration, make at most
+ * 2^26 iterations in one run, and all that they make counts against memory_limit.
+ *
  * For real-time callers: om_session_prepare once, then om_run_call makes no allocation, lock or
  * system call (with one thread).
  *
@@ -37,7 +42,8 @@ typedef struct om_session_opts {
     uint32_t struct_size;
     om_arith arith;
     int32_t threads;    /* workers a run may use; 0: om_threads()                          */
-    int32_t plan_cache; /* plans kept; 0: 8. Never evicts one that is running              */
+    int32_t plan_cache; /* plans kept, of each part of a graph that is planned in parts; 0: 8.
+                         * Never evicts one that is running                                 */
     /* Bytes that the session may hold: constants made from the file, packed weights, the largest
      * plan and what one run of it needs. The graph itself is not counted: om_load_opts has its own
      * limit. 0: no limit. */
@@ -83,10 +89,12 @@ typedef struct om_shape {
     int64_t dims[OM_MAX_RANK];
 } om_shape;
 /* Bytes that a run of these input shapes (graph order) will hold: arena and outputs, weights not
- * counted. Allocates nothing for the run itself. */
+ * counted. Allocates nothing for the run itself. OM_ERR_UNSUPPORTED, naming the node, for a graph
+ * that is planned in parts. */
 OM_API om_status om_session_memory(om_session *s, int n_in, const om_shape *shapes, int64_t *bytes);
 
-/* A run ready to go: its plan is pinned, its memory allocated. One thread at a time. */
+/* A run ready to go: its plan is pinned, its memory allocated. One thread at a time. NULL and
+ * OM_ERR_UNSUPPORTED, naming the node, for a graph that is planned in parts. */
 OM_API om_run *om_session_prepare(om_session *s, int n_in, const om_shape *shapes);
 /* in[i] points to the contiguous elements of input i. out[i] NULL: the result stays in the run's
  * own buffer (om_run_output); else it is written there. out itself may be NULL. Outputs must not

@@ -44,6 +44,10 @@ size_t omi_topk_workspace(const om_view *x, int axis, int workers);
 void omi_topk(const om_view *x, int axis, int64_t k, bool largest, const om_view *values,
               const om_view *indices, void *ws);
 
+/* How many elements of x, which is contiguous, are not zero; and their indices: y[k * count + i] is
+ * the index along axis k of number i of them. */
+int64_t omi_count_nonzero(const om_view *x);
+void omi_nonzero(const om_view *x, int64_t count, int64_t *y);
 /* Pad, ONNX constant mode with pads >= 0: y[before + i] = x[i], the rest *value. */
 void omi_pad_constant(const om_view *x, const int64_t *before, const void *value, const om_view *y);
 

@@ -18,14 +18,14 @@
 static const om_operand *operand_at(const om_operand *list, uint32_t k) {
     const om_operand *o = list;
     for (uint32_t i = 0; o->kind; i++, o++)
-        if (i == k || o->kind == OM_OPERAND_MANY) return o;
+        if (i == k || o->kind == OM_OPERAND_MANY || o->kind == OM_OPERAND_ANY) return o;
     return NULL;
 }
 
 static uint32_t operands_needed(const om_operand *list) {
     uint32_t need = 0;
     for (uint32_t i = 0; list[i].kind; i++)
-        if (list[i].kind != OM_OPERAND_OPTIONAL) need = i + 1;
+        if (list[i].kind != OM_OPERAND_OPTIONAL && list[i].kind != OM_OPERAND_ANY) need = i + 1;
     return need;
 }
 

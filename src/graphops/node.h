@@ -89,9 +89,9 @@ typedef struct om_nctx {
 /* ---- one row of opset.def -----------------------------------------------------------------------
  */
 
-enum { OM_OPERAND_ONE = 1, OM_OPERAND_OPTIONAL, OM_OPERAND_MANY };
-/* An input or output of a form. Lists end with kind 0; MANY stands last and repeats at least once.
- */
+enum { OM_OPERAND_ONE = 1, OM_OPERAND_OPTIONAL, OM_OPERAND_MANY, OM_OPERAND_ANY };
+/* An input or output of a form. Lists end with kind 0; MANY stands last and repeats at least once,
+ * ANY stands last and may be missing. */
 typedef struct om_operand {
     uint8_t kind;
     /* A letter: all operands of it have one type, and types are those with kernels here. 0: types
@@ -146,6 +146,11 @@ void omi_node_def_for_test(const om_node_def *def, om_select_fn fast);
 const om_node_def *omi_node_rows(size_t *n);
 /* Do the contents of input k decide sizes? */
 bool omi_node_sizes(const om_node_def *def, uint32_t k);
+
+/* Are the sizes of its outputs met only while it runs? Such a node has no step: the runtime does
+ * what def->arg says, and what follows it is planned when it is reached (CD-37). */
+bool omi_node_met(const om_node_def *def);
+enum { OM_MET_IF = 1, OM_MET_LOOP, OM_MET_SCAN, OM_MET_NONZERO };
 
 /* Checks a node against its row (operands, types, attributes), sets the types of its outputs, and
  * parses it. */

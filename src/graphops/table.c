@@ -45,6 +45,12 @@
     { OM_OPERAND_MANY, 'T', false, 0 }
 #define PARSED                                                                                     \
     { OM_OPERAND_ONE, 0, false, 0 }
+#define PARSED_MANY                                                                                \
+    { OM_OPERAND_MANY, 0, false, 0 }
+#define OF_MANY(types)                                                                             \
+    { OM_OPERAND_MANY, 0, false, OM_TY_##types }
+#define OF_ANY(types)                                                                              \
+    { OM_OPERAND_ANY, 0, false, OM_TY_##types }
 #define A_INT(n, v)                                                                                \
     { .name = #n, .type = OM_ATTR_INT, .i = (v) }
 #define A_FLAG(n, v)                                                                               \
@@ -57,6 +63,8 @@
     { .name = #n, .type = OM_ATTR_INTS }
 #define A_TENSOR(n)                                                                                \
     { .name = #n, .type = OM_ATTR_TENSOR }
+#define NEED_GRAPH(n)                                                                              \
+    { .name = #n, .type = OM_ATTR_GRAPH, .required = true }
 #define NEED_INT(n)                                                                                \
     { .name = #n, .type = OM_ATTR_INT, .required = true }
 #define NEED_INTS(n)                                                                               \
@@ -136,6 +144,10 @@ const om_node_def *omi_node_def(const char *type, const char *domain, int64_t op
         if (!*oldest) *oldest = d->since;
     }
     return NULL;
+}
+
+bool omi_node_met(const om_node_def *def) {
+    return def->infer == omi_infer_met;
 }
 
 om_select_fn omi_node_select(const om_node_def *def, bool fast) {

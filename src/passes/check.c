@@ -22,7 +22,7 @@ typedef struct size_check {
 /* Sizes of the inputs; false when some are not declared, or decide others by their contents. */
 static bool declared_sizes(size_check *k) {
     const om_graph *g = k->p->graph;
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
+    for (uint32_t i = 0; i < k->p->n_inputs; i++) {
         const om_gvalue *v = &g->values[g->inputs[i]];
         om_pval *x         = &k->values[g->inputs[i]];
         if (v->rank < 0 || v->rank > OM_MAX_RANK || k->p->by_value[i]) return false;
@@ -67,7 +67,7 @@ static om_status check_node_sizes(size_check *k, const om_pnode *n) {
         if (c.in[i] && c.in[i]->rank < 0) sized = false;
     for (uint32_t i = 0; i < c.n_out; i++)
         if (c.out[i]) c.out[i]->rank = -1;
-    if (!sized) return OM_OK;
+    if (!sized || omi_node_met(c.def)) return OM_OK;
     if (c.def->infer(&c) != OM_OK) {
         if (c.status == OM_OK) return list_pending(k, c.index);
         om_status s = c.status == OM_ERR_SHAPE ? OM_ERR_MALFORMED : c.status;

@@ -10,7 +10,7 @@
 om_status omi_pass_dead_code(om_program *p) {
     bool *used = omi_calloc(p->n_values + 1u);
     if (!used) return OM_ERR_NOMEM;
-    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+    for (uint32_t i = 0; i < p->n_outputs; i++)
         used[p->outputs[i]] = true;
     for (uint32_t i = p->n_nodes; i-- > 0;) {
         om_pnode *n = &p->nodes[i];

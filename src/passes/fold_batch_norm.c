@@ -84,7 +84,7 @@ om_status omi_pass_fold_batch_norm(om_program *p) {
         for (uint32_t k = 0; n->def && k < n->n_out; k++)
             if (n->out[k] != OM_NO_VALUE) producer[n->out[k]] = i + 1;
     }
-    for (uint32_t i = 0; s == OM_OK && i < p->graph->n_outputs; i++)
+    for (uint32_t i = 0; s == OM_OK && i < p->n_outputs; i++)
         uses[p->outputs[i]]++;
     for (uint32_t i = 0; s == OM_OK && i < p->n_nodes; i++) {
         om_pnode *bn = &p->nodes[i];

@@ -27,7 +27,7 @@ static void count_uses(const om_program *p, const fuse_uses *u) {
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k] != OM_NO_VALUE) u->producer[n->out[k]] = i + 1;
     }
-    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+    for (uint32_t i = 0; i < p->n_outputs; i++)
         u->uses[p->outputs[i]]++;
 }
 

@@ -21,7 +21,7 @@ om_status omi_pass_identity(om_program *p) {
         to[n->out[0]] = n->in[0];
         n->def        = NULL;
     }
-    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+    for (uint32_t i = 0; i < p->n_outputs; i++)
         p->outputs[i] = to[p->outputs[i]];
     omi_free(to, (p->n_values + 1u) * sizeof *to);
     return OM_OK;

@@ -88,7 +88,7 @@ om_status omi_program_drop_unused(om_program *p) {
                 !omi_map_set(&used, (uintptr_t)p->values[v].buf, p->values[v].buf))
                 s = OM_ERR_NOMEM;
         }
-    for (uint32_t i = 0; s == OM_OK && i < p->graph->n_outputs; i++) {
+    for (uint32_t i = 0; s == OM_OK && i < p->n_outputs; i++) {
         om_buffer *b = p->values[p->outputs[i]].buf;
         if (b && !omi_map_set(&used, (uintptr_t)b, b)) s = OM_ERR_NOMEM;
     }
@@ -294,7 +294,7 @@ static om_status set_values(om_program *p, om_problems *pr) {
         if (omi_failed()) return om_pending();
         if (s != OM_OK) note_value(pr, &g->values[i], "initializer", s, what.text);
     }
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
+    for (uint32_t i = 0; i < p->n_formal; i++) {
         const om_gvalue *v = &g->values[g->inputs[i]];
         om_pval *x         = &p->values[g->inputs[i]];
         x->dtype           = v->dtype;
@@ -303,8 +303,48 @@ static om_status set_values(om_program *p, om_problems *pr) {
             char what[120];
             snprintf(what, sizeof what, "it is %.60s; tensors are computed", v->type_text);
             note_value(pr, v, "input", OM_ERR_UNSUPPORTED, what);
-        } else if (!v->dtype)
+        } else if (!v->dtype && !p->inner)
             note_value(pr, v, "input", OM_ERR_MALFORMED, "it has no element type");
+    }
+    return OM_OK;
+}
+
+/* What a subgraph is told by the node that holds it and by the program around. */
+static om_status set_formal_types(om_program *p, uint32_t n, const int32_t *types,
+                                  om_problems *pr) {
+    char what[160];
+    for (uint32_t i = 0; i < n; i++) {
+        om_pval *x         = &p->values[p->inputs[i]];
+        const om_gvalue *v = &p->graph->values[p->inputs[i]];
+        if (x->dtype && types[i] && x->dtype != types[i]) {
+            snprintf(what, sizeof what, "it is declared %s and given as %s",
+                     omi_elem_name(x->dtype), omi_elem_name(types[i]));
+            note_value(pr, v, "input", OM_ERR_MALFORMED, what);
+        }
+        if (!x->dtype) x->dtype = types[i];
+        if (!x->dtype) note_value(pr, v, "input", OM_ERR_MALFORMED, "it has no element type");
+    }
+    return OM_OK;
+}
+
+/* Captured values: constants are constants here too, the rest are inputs. */
+static om_status set_captures(om_program *p, const om_program *outer) {
+    const om_graph *g = p->graph;
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        if (!g->values[i].captured) continue;
+        om_pval *x  = &p->values[i];
+        uint32_t at = omi_graph_find(outer->graph, g->values[i].name, strlen(g->values[i].name));
+        if (at == OM_NO_VALUE)
+            return omi_fail(OM_ERR_INTERNAL, "a captured value is not in the graph around");
+        const om_pval *from = &outer->values[at];
+        *x                  = *from;
+        x->name             = g->values[i].name;
+        x->index            = i;
+        if (from->known == from) x->known = x; // a value without elements
+        if (x->known && x->buf) p->lent[p->n_lent++] = omi_buffer_retain(x->buf);
+        if (x->known) continue;
+        p->captured[p->n_inputs - p->n_formal] = at;
+        p->inputs[p->n_inputs++]               = i;
     }
     return OM_OK;
 }
@@ -330,7 +370,8 @@ static void parse_node(om_program *p, om_pnode *n, om_pval **slots, om_problems 
         omi_problem(&c, OM_ERR_UNSUPPORTED, "there is no exact kernel; OM_FAST runs it");
     if (c.status == OM_OK && omi_node_parse(&c) != OM_OK && c.status == OM_OK)
         return; // raised: memory
-    n->form     = c.form;
+    n->form = c.form;
+    if (c.status == OM_OK && omi_node_met(n->def) && omi_program_nest(p, n, pr) != OM_OK) return;
     om_status s = c.status == OM_ERR_SHAPE ? OM_ERR_MALFORMED : c.status; // the file is at fault
     if (s != OM_OK) omi_problems_note(pr, p->graph, n->index, s, c.message);
 }
@@ -375,6 +416,7 @@ static void check_outputs(om_program *p, om_problems *pr) {
         const om_gvalue *v = &g->values[g->outputs[i]];
         int32_t has        = p->values[g->outputs[i]].dtype;
         p->outputs[i]      = g->outputs[i];
+        if (!has && p->inner) p->values[g->outputs[i]].dtype = v->dtype;
         if (!has || !v->dtype || has == v->dtype) continue;
         snprintf(what, sizeof what, "it is declared %s and computed as %s", omi_elem_name(v->dtype),
                  omi_elem_name(has));
@@ -383,8 +425,7 @@ static void check_outputs(om_program *p, om_problems *pr) {
 }
 
 /* Inputs whose contents decide sizes: operands of that kind, and through nodes that fold. */
-static om_status find_by_value(om_program *p) {
-    const om_graph *g = p->graph;
+om_status omi_program_find_by_value(om_program *p) {
     bool *wanted = p->sizes = omi_arena_array(&p->arena, p->n_values + 1u, sizeof *p->sizes);
     if (!wanted) return om_pending();
     for (uint32_t i = p->n_nodes; i-- > 0;) {
@@ -399,13 +440,13 @@ static om_status find_by_value(om_program *p) {
             if (n->in[k] != OM_NO_VALUE && (all || omi_node_sizes(n->def, k)))
                 wanted[n->in[k]] = true;
     }
-    for (uint32_t i = 0; i < g->n_inputs; i++)
-        p->by_value[i] = wanted[g->inputs[i]];
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        p->by_value[i] = wanted[p->inputs[i]];
     return OM_OK;
 }
 
 static bool read_opset(om_program *p, om_problems *pr) {
-    const om_graph *g = p->graph;
+    const om_graph *g = omi_graph_root(p->graph);
     char what[120];
     p->opset = OM_OPSET_DEFAULT;
     for (uint32_t i = 0; i < g->n_opsets; i++)
@@ -418,45 +459,108 @@ static bool read_opset(om_program *p, om_problems *pr) {
     return false;
 }
 
-static om_status build(om_program *p, om_problems *pr) {
-    om_graph *g   = p->graph;
+static om_status make_tables(om_program *p, const om_program *outer) {
+    const om_graph *g = p->graph;
+    size_t in         = g->n_inputs + (outer ? (size_t)g->n_values : 0) + 1;
     p->cap_values = p->n_values = g->n_values;
+    p->n_inputs = p->n_formal = g->n_inputs;
+    p->n_outputs              = g->n_outputs;
     p->values   = omi_arena_array(&p->arena, (size_t)p->cap_values + 1, sizeof *p->values);
+    p->inputs   = omi_arena_array(&p->arena, in, sizeof *p->inputs);
     p->outputs  = omi_arena_array(&p->arena, (size_t)g->n_outputs + 1, sizeof *p->outputs);
-    p->by_value = omi_arena_array(&p->arena, (size_t)g->n_inputs + 1, sizeof *p->by_value);
-    if (!p->values || !p->outputs || !p->by_value) return om_pending();
+    p->by_value = omi_arena_array(&p->arena, in, sizeof *p->by_value);
     p->input_of = omi_arena_array(&p->arena, (size_t)g->n_values + 1, sizeof *p->input_of);
-    if (!p->input_of) return om_pending();
+    if (!p->values || !p->inputs || !p->outputs || !p->by_value || !p->input_of)
+        return om_pending();
+    p->captured = outer ? omi_arena_array(&p->arena, in, sizeof *p->captured) : NULL;
+    p->lent     = outer ? omi_arena_array(&p->arena, in, sizeof *p->lent) : NULL;
+    if (outer && (!p->captured || !p->lent)) return om_pending();
     for (uint32_t i = 0; i < g->n_values; i++)
         p->input_of[i] = -1;
-    for (uint32_t i = 0; i < g->n_inputs; i++)
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        p->inputs[i]              = g->inputs[i];
         p->input_of[g->inputs[i]] = (int32_t)i;
+    }
     for (uint32_t i = 0; i < g->n_inits; i++)
         p->given += g->inits[i].bytes;
-    if (!read_opset(p, pr)) return OM_OK;
-    OM_TRY(set_values(p, pr));
-    OM_TRY(set_nodes(p, pr));
-    check_outputs(p, pr);
-    if (pr->n) return OM_OK;
-    OM_TRY(omi_run_passes(p));
-    return find_by_value(p);
+    return OM_OK;
 }
 
-om_program *omi_program_new(om_graph *g, om_arith arith, size_t limit, om_problems *pr) {
+static om_status build(om_program *p, const om_program *outer, const int32_t *types,
+                       om_problems *pr) {
+    uint32_t before = pr->n;
+    OM_TRY(make_tables(p, outer));
+    if (!read_opset(p, pr)) return OM_OK;
+    OM_TRY(set_values(p, pr));
+    if (outer) OM_TRY(set_formal_types(p, p->n_formal, types, pr));
+    if (outer) OM_TRY(set_captures(p, outer));
+    OM_TRY(set_nodes(p, pr));
+    check_outputs(p, pr);
+    if (pr->n != before) return OM_OK;
+    OM_TRY(omi_run_passes(p));
+    OM_TRY(omi_program_find_by_value(p));
+    return omi_program_cut(p);
+}
+
+static om_program *new_program(om_graph *g, om_arith arith, size_t limit) {
     om_program *p = omi_calloc(sizeof *p);
     if (!p) return NULL;
     atomic_init(&p->refs, 1);
-    p->graph     = om_graph_retain(g);
+    p->graph = g;
+    om_graph_retain(omi_graph_root(g));
     p->arith     = arith;
     p->limit     = limit;
     p->arena.cap = limit;
     p->creating  = true;
-    atomic_fetch_add(&g->sessions, 1);
-    om_status s = build(p, pr);
+    atomic_fetch_add(&omi_graph_root(g)->sessions, 1);
+    return p;
+}
+
+om_program *omi_program_new(om_graph *g, om_arith arith, size_t limit, om_problems *pr) {
+    om_program *p = new_program(g, arith, limit);
+    if (!p) return NULL;
+    om_status s = build(p, NULL, NULL, pr);
     if (pr->text.failed || pr->brief.failed) s = om_pending();
     if (s == OM_OK && pr->n == 0) return p;
     omi_program_release(p);
     return NULL;
+}
+
+om_program *omi_program_sub(const om_program *outer, om_graph *g, uint32_t n, const int32_t *types,
+                            om_problems *pr) {
+    size_t held = omi_program_held(outer), left = 0;
+    if (outer->limit) left = outer->limit > held ? outer->limit - held : 1;
+    om_program *p = new_program(g, outer->arith, left);
+    if (!p) return NULL;
+    uint32_t before = pr->n;
+    p->inner        = true;
+    p->depth        = outer->depth + 1;
+    om_status s     = n == g->n_inputs ? build(p, outer, types, pr)
+                                       : omi_fail(OM_ERR_INTERNAL, "a subgraph was not checked");
+    if (s == OM_OK && pr->n == before) return p;
+    omi_program_release(p);
+    return NULL;
+}
+
+/* ---- the whole tree -----------------------------------------------------------------------------
+ */
+
+size_t omi_program_held(const om_program *p) {
+    return p->session ? p->session : p->held + p->arena.total + p->nested;
+}
+
+static void spread_total(om_program *p, size_t total) {
+    p->creating = false;
+    p->session  = total;
+    for (const om_nest *e = p->nests; e; e = e->next)
+        for (uint32_t k = 0; k < e->n; k++)
+            spread_total(e->child[k], total);
+    for (uint32_t i = 0; i < p->n_stages; i++)
+        if (p->stages[i].part) spread_total(p->stages[i].part, total);
+}
+
+void omi_program_ready(om_program *p) {
+    spread_total(p, omi_program_held(p));
 }
 
 om_program *omi_program_retain(om_program *p) {
@@ -466,11 +570,19 @@ om_program *omi_program_retain(om_program *p) {
 
 void omi_program_release(om_program *p) {
     if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
+    for (uint32_t i = 0; i < p->n_stages; i++)
+        omi_program_release(p->stages[i].part);
+    for (om_nest *n = p->nests; n; n = n->next)
+        for (uint32_t k = 0; k < n->n; k++)
+            omi_program_release(n->child[k]);
+    for (uint32_t i = 0; i < p->n_lent; i++)
+        omi_buffer_release(p->lent[i]);
     for (uint32_t i = 0; i < p->n_bufs; i++)
         omi_buffer_release(p->bufs[i]);
     omi_free(p->bufs, p->cap_bufs * sizeof *p->bufs);
-    atomic_fetch_sub(&p->graph->sessions, 1);
-    om_graph_release(p->graph);
+    om_graph *root = omi_graph_root(p->graph);
+    atomic_fetch_sub(&root->sessions, 1);
+    om_graph_release(root);
     omi_arena_clear(&p->arena);
     omi_free(p, sizeof *p);
 }

@@ -28,7 +28,28 @@ typedef struct om_pnode {
     uint32_t next;
     uint8_t via;
     bool in_chain;
+    struct om_nest *nest; /* its subgraphs as programs, NULL: none */
 } om_pnode;
+
+/* The subgraphs of a node. What child k captures are inputs of the node, behind those of the file:
+ * in[first[k]] and on, in the order of the last inputs of the child. */
+#define OM_NEST_MOST 2
+typedef struct om_nest {
+    struct om_nest *next; /* of the program, also when the node is gone */
+    uint32_t n;
+    struct om_program *child[OM_NEST_MOST];
+    uint32_t first[OM_NEST_MOST];
+} om_nest;
+
+/* A program that has nodes whose sizes are met while running, or is a subgraph, is run in stages:
+ * such a node, or a part, the plain nodes between two of them. A part is a program with values of
+ * its own numbers; it borrows its constants and outlives nobody. */
+typedef struct om_stage {
+    struct om_program *part; /* NULL: the node */
+    const om_pnode *node;
+    uint32_t *in, *out;     /* of a part: numbers in the whole of its inputs and outputs */
+    uint32_t *drop, n_drop; /* values of the whole that nobody reads after it            */
+} om_stage;
 
 /* A node that the running pass made. */
 typedef struct om_added {
@@ -49,15 +70,28 @@ typedef struct om_program {
     uint32_t n_nodes, max_io; /* most inputs plus outputs of one node */
     om_added *added;          /* by the pass that runs                */
     uint32_t n_added, cap_added;
-    uint32_t *outputs;
-    int32_t *input_of; /* per value of the graph: which input it is, or -1 */
+    uint32_t *inputs, *outputs;
+    uint32_t n_inputs, n_formal, n_outputs; /* formal: those that the graph itself declares   */
+    uint32_t *captured; /* of a subgraph, per input behind the formal ones: its number outside */
+    int32_t *input_of;  /* per value of the graph: which input it is, or -1 */
     bool *sizes;    /* per value: its contents decide sizes, directly or through nodes that fold */
-    bool *by_value; /* per graph input: its contents decide sizes, so they are part of the key */
+    bool *by_value; /* per input: its contents decide sizes, so they are part of the key */
     om_buffer **bufs; /* aligned copies and results of passes */
     uint32_t n_bufs, cap_bufs;
     size_t limit;        /* of the session: bytes of all it holds; 0: none     */
     size_t held, folded; /* bytes of bufs; of them made by folding             */
     size_t given;        /* bytes of the graph's own constants                 */
+    bool inner;          /* a subgraph or a part: what it is fed was made here */
+    int depth;           /* of subgraphs around it                             */
+    size_t nested;       /* bytes of its children and parts                */
+    size_t session;      /* bytes that all of the session's programs hold; 0: not ready */
+    om_buffer **lent;    /* of the program around it                           */
+    uint32_t n_lent;
+    om_nest *nests;
+    om_stage *stages;
+    uint32_t n_stages, n_parts; /* parts: of its children too                  */
+    bool staged;                /* run in stages, not by one plan                 */
+    uint32_t first_met;         /* index in the graph of the first node that is met while running */
 } om_program;
 
 /* All problems of g, one a line; the status of the gravest: OM_ERR_UNSUPPORTED before the rest. */
@@ -75,6 +109,27 @@ void omi_problems_note(om_problems *p, const om_graph *g, uint32_t node, om_stat
 om_program *omi_program_new(om_graph *g, om_arith arith, size_t limit, om_problems *p);
 om_program *omi_program_retain(om_program *p);
 void omi_program_release(om_program *p);
+
+/* Subgraphs inside subgraphs that are run. */
+#define OM_NEST_DEPTH 16
+/* Bytes that the session holds for its program. */
+size_t omi_program_held(const om_program *p);
+/* The session is made: its total is known to all parts and children. */
+void omi_program_ready(om_program *p);
+
+/* ---- nest.c, stages.c (CD-37) -----------------------------------------------------------------
+ */
+
+/* Makes the programs of the subgraphs of n, which was parsed, appends to its inputs what they
+ * capture, and sets the types of its outputs. Problems are noted; raises for memory. */
+om_status omi_program_nest(om_program *p, om_pnode *n, om_problems *pr);
+/* Cuts p into stages where it has to be. */
+om_status omi_program_cut(om_program *p);
+/* The program of subgraph g of outer, whose formal inputs have these types (0: as declared). */
+om_program *omi_program_sub(const om_program *outer, om_graph *g, uint32_t n, const int32_t *types,
+                            om_problems *pr);
+/* Fills sizes and by_value. */
+om_status omi_program_find_by_value(om_program *p);
 
 /* Adds what inference finds where all inputs declare their sizes. Fails only for lack of memory and
  * when cancelled. */

@@ -46,6 +46,10 @@ om_status omi_cache_init(om_cache *c, uint32_t bound) {
     return OM_OK;
 }
 
+void omi_cache_widen(om_cache *c, uint32_t parts) {
+    if (parts > 1) c->bound = c->bound > UINT32_MAX / parts ? UINT32_MAX : c->bound * parts;
+}
+
 void omi_cache_clear(om_cache *c) {
     while (c->entries) {
         om_entry *e = c->entries;
@@ -63,18 +67,18 @@ static size_t value_bytes(const om_program *p, uint32_t i, const om_feed *f) {
     for (int k = 0; k < f->rank; k++)
         n *= f->shape[k];
     if (!p->by_value[i] || !f->data || n > OM_FOLD_LIMIT) return 0;
-    return (size_t)n * om_dtype_size((om_dtype)p->values[p->graph->inputs[i]].dtype);
+    return (size_t)n * om_dtype_size((om_dtype)p->values[p->inputs[i]].dtype);
 }
 
 /* Rank, sizes and, where they decide sizes, contents of each input. Types are the graph's. The
  * sizes were checked by omi_bind_inputs. */
 static uint8_t *make_key(const om_program *p, const om_feed *feeds, size_t *bytes) {
     size_t n = 1;
-    for (uint32_t i = 0; i < p->graph->n_inputs; i++)
+    for (uint32_t i = 0; i < p->n_inputs; i++)
         n += 2 + (size_t)feeds[i].rank * sizeof(int64_t) + value_bytes(p, i, &feeds[i]);
     uint8_t *key = omi_alloc(n), *to = key;
     if (!key) return NULL;
-    for (uint32_t i = 0; i < p->graph->n_inputs; i++) {
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
         const om_feed *f = &feeds[i];
         size_t sizes = (size_t)f->rank * sizeof(int64_t), v = value_bytes(p, i, f);
         *to++ = (uint8_t)f->rank;
@@ -89,9 +93,9 @@ static uint8_t *make_key(const om_program *p, const om_feed *feeds, size_t *byte
     return key;
 }
 
-static om_entry *find(om_cache *c, const uint8_t *key, size_t bytes) {
+static om_entry *find(om_cache *c, const om_program *p, const uint8_t *key, size_t bytes) {
     for (om_entry *e = c->entries; e; e = e->next)
-        if (e->key_bytes == bytes && memcmp(e->key, key, bytes) == 0) return e;
+        if (e->program == p && e->key_bytes == bytes && memcmp(e->key, key, bytes) == 0) return e;
     return NULL;
 }
 
@@ -141,6 +145,7 @@ static om_plan *build_entry(om_cache *c, uint8_t *key, size_t bytes, om_program 
     if (!e) return omi_free(key, bytes), NULL;
     e->key       = key;
     e->key_bytes = bytes;
+    e->program   = p;
     e->next      = c->entries;
     c->entries   = e;
     c->n++;
@@ -172,13 +177,13 @@ static om_plan *build_entry(om_cache *c, uint8_t *key, size_t bytes, om_program 
 om_plan *omi_cache_plan(om_cache *c, om_program *p, const om_feed *feeds, int workers,
                         int64_t limit) {
     size_t bytes = 0;
-    if (omi_bind_inputs(p->graph, feeds) != OM_OK) return NULL;
+    if (!p->inner && omi_bind_inputs(p->graph, feeds) != OM_OK) return NULL;
     uint8_t *key = make_key(p, feeds, &bytes);
     if (!key) return NULL;
     om_plan *plan = NULL;
     omi_lock(&c->lock);
     for (;;) {
-        om_entry *e = find(c, key, bytes);
+        om_entry *e = find(c, p, key, bytes);
         if (!e) {
             plan = build_entry(c, key, bytes, p, feeds, workers, limit);
             key  = NULL;

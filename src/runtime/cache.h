@@ -14,6 +14,7 @@
 
 typedef struct om_entry {
     struct om_entry *next;
+    const om_program *program; /* the session's, or a part of it */
     uint8_t *key;
     size_t key_bytes;
     om_plan *plan; /* NULL while it is being built */
@@ -33,6 +34,8 @@ typedef struct om_cache {
 } om_cache;
 
 om_status omi_cache_init(om_cache *c, uint32_t bound);
+/* The bound counts plans of a whole program: one that has so many parts has a plan for each. */
+void omi_cache_widen(om_cache *c, uint32_t parts);
 /* Nothing may be using it. */
 void omi_cache_clear(om_cache *c);
 /* The plan of these inputs (a reference for the caller), built when it is not there. Raises. */

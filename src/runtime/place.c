@@ -37,7 +37,7 @@ static om_home *root_of(om_placer *p, uint32_t v) {
 }
 
 static void set_roots(om_placer *p) {
-    const om_graph *g = p->b->program->graph;
+    const om_program *g = p->b->program;
     for (uint32_t v = 0; v < p->b->plan->n_values; v++)
         p->home[v] =
             (om_home){.root = v, .kind = IN_CONST, .io = OM_NO_VALUE, .block = OM_NO_VALUE};

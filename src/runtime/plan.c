@@ -15,9 +15,9 @@
 #include "runtime/builder.h"
 
 static om_status take_inputs(om_builder *b, const om_feed *feeds) {
-    const om_graph *g = b->program->graph;
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        om_pval *v    = &b->values[g->inputs[i]];
+    const om_program *p = b->program;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        om_pval *v    = &b->values[p->inputs[i]];
         om_port *port = &b->plan->in[i];
         v->rank       = feeds[i].rank;
         memcpy(v->shape, feeds[i].shape, sizeof v->shape);
@@ -93,7 +93,7 @@ static om_status infer_all(om_builder *b) {
 
 static void mark_needed(om_builder *b) {
     const om_program *p = b->program;
-    for (uint32_t i = 0; i < p->graph->n_outputs; i++)
+    for (uint32_t i = 0; i < p->n_outputs; i++)
         b->needed[p->outputs[i]] = true;
     for (uint32_t i = p->n_nodes; i-- > 0;) {
         const om_pnode *n = &p->nodes[i];
@@ -148,21 +148,21 @@ static om_status set_up(om_builder *b) {
     b->ptr         = omi_arena_array(&b->scratch, n, sizeof *b->ptr);
     b->needed      = omi_arena_array(&b->scratch, n, sizeof *b->needed);
     b->done        = omi_arena_array(&b->scratch, p->n_nodes + 1u, sizeof *b->done);
-    b->plan->in    = omi_arena_array(&b->plan->arena, p->graph->n_inputs + 1u, sizeof(om_port));
-    b->plan->out   = omi_arena_array(&b->plan->arena, p->graph->n_outputs + 1u, sizeof(om_port));
+    b->plan->in    = omi_arena_array(&b->plan->arena, p->n_inputs + 1u, sizeof(om_port));
+    b->plan->out   = omi_arena_array(&b->plan->arena, p->n_outputs + 1u, sizeof(om_port));
     b->plan->fixed = omi_arena_array(&b->plan->arena, n, sizeof(void *));
     if (!b->values || !b->slots || !b->ptr || !b->needed || !b->done || !b->chain || !b->plan->in ||
         !b->plan->out || !b->plan->fixed)
         return om_pending();
     memcpy(b->values, p->values, p->n_values * sizeof *b->values);
-    b->plan->n_in     = p->graph->n_inputs;
-    b->plan->n_out    = p->graph->n_outputs;
+    b->plan->n_in     = p->n_inputs;
+    b->plan->n_out    = p->n_outputs;
     b->plan->n_values = p->n_values;
     return OM_OK;
 }
 
 static om_status build(om_builder *b, const om_feed *feeds, int64_t limit) {
-    OM_TRY(omi_bind_inputs(b->program->graph, feeds));
+    if (!b->program->inner) OM_TRY(omi_bind_inputs(b->program->graph, feeds));
     OM_TRY(set_up(b));
     OM_TRY(take_inputs(b, feeds));
     OM_TRY(infer_all(b));
@@ -170,6 +170,7 @@ static om_status build(om_builder *b, const om_feed *feeds, int64_t limit) {
     OM_TRY(select_all(b));
     OM_TRY(omi_place(b));
     size_t run = b->plan->bytes + b->plan->out_bytes, need = b->held + b->plan->arena.total + run;
+    b->plan->need = need;
     if (limit <= 0 || need <= (size_t)limit) return OM_OK;
     char largest[300];
     omi_plan_largest(b->plan, largest, sizeof largest);
@@ -186,7 +187,7 @@ om_plan *omi_plan_new(om_program *p, const om_feed *feeds, int workers, int64_t 
     atomic_init(&plan->refs, 1);
     plan->program = omi_program_retain(p);
     plan->workers = workers;
-    om_builder b  = {.program = p, .plan = plan, .held = p->held + p->arena.total};
+    om_builder b  = {.program = p, .plan = plan, .held = omi_program_held(p)};
     if (limit > 0) plan->arena.cap = b.scratch.cap = (size_t)limit;
     om_status s = build(&b, feeds, limit);
     omi_arena_clear(&b.scratch);
@@ -199,11 +200,14 @@ void omi_plan_largest(const om_plan *p, char *out, size_t n) {
     const om_graph *g = p->program->graph;
     char name[100], node[160];
     out[0] = 0;
-    if (p->largest >= g->n_values || g->values[p->largest].producer < 0) return;
-    const om_gvalue *v = &g->values[p->largest];
+    if (p->largest >= p->n_values) return;
+    const char *is = p->program->values[p->largest].name; // a part has numbers of its own
+    uint32_t v     = omi_graph_find(g, is, strlen(is));
+    if (v == OM_NO_VALUE || g->values[v].producer < 0) return;
     snprintf(out, n, "; the largest value is '%s' of %s, %zu bytes",
-             omi_escape_buf(name, sizeof name, v->name, strlen(v->name)),
-             omi_node_text(g, (uint32_t)v->producer, node, sizeof node), p->largest_bytes);
+             omi_escape_buf(name, sizeof name, is, strlen(is)),
+             omi_node_text(g, (uint32_t)g->values[v].producer, node, sizeof node),
+             p->largest_bytes);
 }
 
 om_plan *omi_plan_retain(om_plan *p) {

@@ -60,6 +60,7 @@ typedef struct om_plan {
     uint32_t
         largest; /* the value with most bytes that a step makes, for messages; or OM_NO_VALUE */
     size_t largest_bytes;
+    size_t need; /* of a run, the plan and what the session holds besides */
     int workers;
 } om_plan;
 

@@ -16,6 +16,7 @@
 #include "kernels/table.h"
 #include "runtime/cache.h"
 #include "runtime/stats.h"
+#include "runtime/walk.h"
 #include "tensor/seam.h"
 
 #define PLAN_CACHE 8
@@ -147,8 +148,10 @@ om_session *om_session_new(om_graph *g, const om_session_opts *opts) {
     s->threads      = o.threads;
     s->memory_limit = o.memory_limit;
     s->program      = new_program(g, o.arith, o.memory_limit);
-    if (!s->program || plan_fixed(s) != OM_OK) return om_session_free(s), NULL;
-    s->program->creating = false;
+    if (!s->program || (!s->program->staged && plan_fixed(s) != OM_OK))
+        return om_session_free(s), NULL;
+    omi_program_ready(s->program);
+    if (s->program->staged) omi_cache_widen(&s->cache, s->program->n_parts);
     return s;
 }
 
@@ -302,6 +305,13 @@ static om_status make_outputs(const om_plan *p, const call *c, const om_graph *g
 static om_status run_call(om_session *s, call *c, om_tensor **made) {
     const om_program *p = s->program;
     OM_TRY(pack_tensors(p, c));
+    if (p->staged) {
+        OM_TRY(
+            omi_walk_session(&s->cache, p, workers_of(s), s->memory_limit, c->feed, c->in, made));
+        for (uint32_t i = 0; i < p->n_outputs; i++)
+            spread_marks(p->graph, c, made[i]);
+        return OM_OK;
+    }
     om_plan *plan = omi_cache_plan(&s->cache, s->program, c->feed, workers_of(s), s->memory_limit);
     if (!plan) return om_pending();
     om_run *r    = omi_cache_take_run(&s->cache, plan);
@@ -367,6 +377,12 @@ om_tensor *om_session_call(om_session *s, om_tensor *x) {
 
 static om_plan *plan_of_shapes(om_session *s, int n_in, const om_shape *shapes) {
     const om_graph *g = s->program->graph;
+    char text[160];
+    if (s->program->staged)
+        OM_FAIL_NULL(OM_ERR_UNSUPPORTED,
+                     "output sizes of %s are met only while it runs, so this model cannot be "
+                     "planned ahead; use om_session_run",
+                     omi_node_text(g, s->program->first_met, text, sizeof text));
     if (n_in < 0 || (uint32_t)n_in != g->n_inputs || (n_in && !shapes))
         OM_FAIL_NULL(OM_ERR_ARG, "%d shapes are given; the graph has %u inputs", n_in, g->n_inputs);
     size_t bytes = (g->n_inputs + 1u) * sizeof(om_feed);

@@ -129,6 +129,44 @@ static int32_t add_line_node(om_graph *g, const char *line) {
     return node(g, type, from, to);
 }
 
+/* sconst name type dims : values */
+static void add_inner_constant(om_graph *g, const char *line) {
+    port p     = {0};
+    char *copy = strdup(line + 7);
+    read_port(&p, copy);
+    constant(g, p.name, p.type, p.rank, p.dims, p.data);
+    free(p.data);
+    free(copy);
+}
+
+/* Nodes and their attributes; "graph NAME" to "endgraph" is a subgraph of the node before. */
+static void add_lines(om_graph *g, const test_case *c) {
+    om_graph *around[4];
+    int32_t node_of[4], n = -1;
+    int depth = 0;
+    for (int i = 0; i < c->n_lines; i++) {
+        const char *l = c->lines[i];
+        if (strncmp(l, "node ", 5) == 0)
+            n = add_line_node(g, l);
+        else if (strncmp(l, "graph ", 6) == 0) {
+            around[depth]    = g;
+            node_of[depth++] = n;
+            g                = omi_graph_new_sub(g, "");
+            omi_graph_attr_graph(around[depth - 1], n, l + 6, g);
+        } else if (strcmp(l, "endgraph") == 0) {
+            g = around[--depth];
+            n = node_of[depth];
+        } else if (strncmp(l, "sin ", 4) == 0)
+            omi_graph_add_input(g, omi_graph_add_value(g, l + 4, 0, -1, NULL));
+        else if (strncmp(l, "sconst ", 7) == 0)
+            add_inner_constant(g, l);
+        else if (strncmp(l, "sout ", 5) == 0)
+            out(g, l + 5);
+        else
+            set_attribute(g, n, l);
+    }
+}
+
 static om_graph *make(const test_case *c, bool symbolic) {
     om_graph *g = begin(c->opset);
     for (int i = 0; i < c->n_in; i++) {
@@ -146,13 +184,7 @@ static om_graph *make(const test_case *c, bool symbolic) {
     for (int i = 0; i < c->n_konst; i++)
         constant(g, c->konst[i].name, c->konst[i].type, c->konst[i].rank, c->konst[i].dims,
                  c->konst[i].data);
-    int32_t n = -1;
-    for (int i = 0; i < c->n_lines; i++) {
-        if (strncmp(c->lines[i], "node ", 5) == 0)
-            n = add_line_node(g, c->lines[i]);
-        else
-            set_attribute(g, n, c->lines[i]);
-    }
+    add_lines(g, c);
     for (int i = 0; i < c->n_out; i++)
         out(g, c->out[i].name);
     return done(g);
