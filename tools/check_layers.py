@@ -13,6 +13,19 @@ import sys
 BANNED = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|free|strcpy|strcat|sprintf|strtok|printf|abort|assert)\s*\(")
 # Files that are themselves the exception: the allocator, and the one place that may exit.
 ALLOWED = {"base/alloc.c", "base/error.c", "base/words.c"}
+# What only base/os_posix*.c includes, and who else still does: types of the threads and files that base wraps for all
+# others (CD-44). The list may only become shorter.
+SYSTEM = re.compile(r"(unistd|fcntl|pthread|dirent|sched|dlfcn|locale|signal|time|poll)\.h$|sys/")
+SYSTEM_USERS = {
+    "base/os.h": {"signal.h"},
+    "base/lock.h": {"pthread.h"},
+    "base/thread.c": {"pthread.h"},
+    "base/state.c": {"pthread.h"},
+    "base/sys.h": {"sys/stat.h", "sys/types.h"},
+    "base/file.c": {"fcntl.h"},
+    "base/error.c": {"dlfcn.h"},
+    "runtime/cache.c": {"time.h"},
+}
 
 
 def read_law(path):
@@ -46,9 +59,15 @@ def check(root):
                 m = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
                 if m:
                     bad += [f"{rel}:{n}: {why}" for why in judge(m.group(1), folder, law, top)]
+                    if top == "src" and asks_the_system(m.group(1), "/".join(rel.parts[1:])):
+                        bad.append(f"{rel}:{n}: <{m.group(1)}> belongs behind base/os.h")
                 elif top == "src" and BANNED.search(line) and "/".join(rel.parts[1:]) not in ALLOWED:
                     bad.append(f"{rel}:{n}: {BANNED.search(line).group(1)} is banned in src/")
     return bad
+
+
+def asks_the_system(target, file):
+    return bool(SYSTEM.match(target)) and not file.startswith("base/os_posix") and target not in SYSTEM_USERS.get(file, ())
 
 
 def judge(target, folder, law, top):

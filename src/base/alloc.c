@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,8 @@ static void *default_alloc(void *ctx, void *p, size_t old, size_t size, size_t a
         free(p);
         return NULL;
     }
-    if (align <= 16) return p ? realloc(p, size) : malloc(size);
+    if (align <= _Alignof(max_align_t)) // 8 on some machines
+        return p ? realloc(p, size) : malloc(size);
     void *q = NULL;
     if (posix_memalign(&q, align, size)) return NULL;
     if (p) {

@@ -8,8 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/os.h"
 #include "base/sys.h"
@@ -59,8 +57,8 @@ static om_buffer *map_file(const char *path, int fd, size_t n) {
     void *p;
     do
         p = omi_sys.mmap(n, fd);
-    while (p == MAP_FAILED && errno == EINTR);
-    if (p == MAP_FAILED) {
+    while (!p && errno == EINTR);
+    if (!p) {
         int err = errno;
         omi_buffer_release(b);
         io_fail("map", path, err);
@@ -193,7 +191,7 @@ static void remove_stale(om_save *s) {
 static om_status open_temp(om_save *s, int mode) {
     static _Atomic uint32_t serial;
     for (int tries = 0; tries < 100; tries++) {
-        snprintf(s->temp, s->temp_size, "%s.%ld-%u.tmp", s->path, (long)getpid(),
+        snprintf(s->temp, s->temp_size, "%s.%ld-%u.tmp", s->path, omi_os_process(),
                  (unsigned)atomic_fetch_add(&serial, 1));
         s->fd = open_retry(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
         if (s->fd >= 0 && omi_sys.hold(s->fd)) return OM_OK;

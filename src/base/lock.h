@@ -45,4 +45,11 @@ OM_INLINE void omi_unlock(om_lock *l) {
     pthread_mutex_unlock(&l->mutex);
 }
 
+/* A function that runs once in the process, before any caller of this returns. */
+typedef pthread_once_t omi_once;
+#define OMI_ONCE PTHREAD_ONCE_INIT
+OM_INLINE void omi_call_once(omi_once *once, void (*fn)(void)) {
+    pthread_once(once, fn);
+}
+
 #endif

@@ -19,6 +19,9 @@ typedef sigset_t omi_signals;
 /* 64 bits that no file can know beforehand: the seed of hash tables. Never fails. */
 uint64_t omi_os_seed(void);
 
+/* This process, for names that no other living process uses. */
+long omi_os_process(void);
+
 /* Processors this process may run on (its affinity), at least 1. */
 int omi_os_processors(void);
 

@@ -21,6 +21,10 @@ uint64_t omi_os_seed(void) {
     return seed ^ (uint64_t)t.tv_nsec << 32 ^ (uint64_t)t.tv_sec ^ (uint64_t)getpid() << 48;
 }
 
+long omi_os_process(void) {
+    return (long)getpid();
+}
+
 int omi_os_processors(void) {
 #if defined(__linux__)
     // The kernel may know more processors than a cpu_set_t holds: larger sets until one is taken.

@@ -26,7 +26,8 @@ static int real_fstat(int fd, struct stat *st) {
     return fstat(fd, st);
 }
 static void *real_mmap(size_t n, int fd) {
-    return mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    return p == MAP_FAILED ? NULL : p;
 }
 static int real_dup(int fd) {
     return fcntl(fd, F_DUPFD_CLOEXEC, 0);

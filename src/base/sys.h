@@ -26,7 +26,7 @@ typedef struct om_sys {
     int (*fsync)(int fd);
     int (*rename)(const char *from, const char *to);
     int (*unlink)(const char *path);
-    void *(*mmap)(size_t n, int fd); /* private, read only, from offset 0; MAP_FAILED */
+    void *(*mmap)(size_t n, int fd); /* private, read only, from offset 0; NULL: errno */
     int (*munmap)(void *p, size_t n);
     int (*dup)(int fd);
     bool (*hold)(int fd); /* marks a new file as being written; false: it was taken, try another */

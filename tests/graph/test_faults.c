@@ -192,7 +192,7 @@ static int f_unlink(const char *p) {
     return fault() ? -1 : omi_sys_real.unlink(p);
 }
 static void *f_mmap(size_t n, int fd) {
-    return fault() ? MAP_FAILED : omi_sys_real.mmap(n, fd);
+    return fault() ? NULL : omi_sys_real.mmap(n, fd);
 }
 
 static int f_dup(int fd) {

@@ -38,6 +38,8 @@ def layers():
         ("src/graph/a.c", '#include "tensor/tensor.h"\n', "graph may not include tensor"),
         ("cli/a.c", '#include "graph/graph.h"\n', "public headers only"),
         ("src/nn/a.c", "void f(void) { abort(); }\n", "abort is banned"),
+        ("src/ops/a.c", "#include <unistd.h>\n", "belongs behind base/os.h"),
+        ("src/base/map.c", "#include <sys/mman.h>\n", "belongs behind base/os.h"),
         ("src/zoo/a.c", "\n", "not in tools/layers.txt"),
     ]:
         with tempfile.TemporaryDirectory() as d:

@@ -206,7 +206,7 @@ static int sys_rename(const char *a, const char *b) {
     return hit(SYS_RENAME) ? -1 : omi_sys_real.rename(a, b);
 }
 static void *sys_mmap(size_t n, int fd) {
-    return hit(SYS_MMAP) ? MAP_FAILED : omi_sys_real.mmap(n, fd);
+    return hit(SYS_MMAP) ? NULL : omi_sys_real.mmap(n, fd);
 }
 static int sys_fstat(int fd, struct stat *st) {
     return hit(SYS_FSTAT) ? -1 : omi_sys_real.fstat(fd, st);
