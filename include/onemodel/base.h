@@ -132,6 +132,15 @@ OM_API void om_set_memory_kept(int64_t bytes);
  * (freed tensor and storage headers, small buffers). */
 OM_API void om_trim(void);
 
+/* Finds what is used after it was freed; for looking, not for running: every block is overwritten.
+ * With OM_DEBUG_POISON freed blocks are filled with 0xff (NaN, -1) and not used again until 64 MiB
+ * were freed after them; a tensor or module that is used meanwhile is OM_ERR_STATE and named, and
+ * bytes that were written are logged (om_set_log). What waits counts as kept. 0 ends it and frees
+ * what waits. Begin before the objects in question are made. Recipes for
+ * valgrind and sanitizers: docs/ownership.md. */
+enum { OM_DEBUG_POISON = 1 };
+OM_API om_status om_debug(uint32_t what);
+
 /* ---- threads and the machine ------------------------------------------------------------ */
 
 /* Number of threads that share one operator, the caller included. 0: one per processor. No run may

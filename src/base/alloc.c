@@ -20,6 +20,7 @@
 
 #include "base/kept.h"
 #include "base/lock.h"
+#include "base/poison.h"
 
 #define KEPT_DEFAULT ((int64_t)512 << 20)
 
@@ -57,9 +58,12 @@ static void *alloc_ctx;
 #endif
 static bool cache_on = CACHE_DEFAULT;
 
+static void free_waiting(int64_t most);
+
 om_status om_set_allocator(om_alloc_fn fn, void *ctx) {
     OMI_ENTER("om_set_allocator");
     om_trim();
+    free_waiting(0);
     if (atomic_load(&blocks_now) != 0)
         return omi_fail(
             OM_ERR_STATE,
@@ -76,7 +80,7 @@ void om_memory(om_memory_stats *out) {
     out->peak   = atomic_load(&bytes_peak);
     out->blocks = atomic_load(&blocks_now);
     out->limit  = atomic_load(&bytes_limit);
-    out->kept   = omi_keep_bytes();
+    out->kept   = omi_keep_bytes() + omi_poison_bytes();
 }
 
 void om_memory_reset_peak(void) {
@@ -102,6 +106,19 @@ static void free_kept(omi_kept *b) {
     }
 }
 
+/* Frees the oldest of what waits poisoned, until at most so many bytes do. */
+static void free_waiting(int64_t most) {
+    omi_waiting w;
+    while (omi_poison_bytes() > most && omi_poison_next(&w))
+        alloc_fn(alloc_ctx, w.p, w.size, 0, w.kind ? OM_ALIGN : 16);
+}
+
+/* Gives back what is kept beyond so many bytes. */
+static void free_beyond(int64_t bytes) {
+    free_waiting(bytes);
+    free_kept(omi_keep_shrink(bytes - omi_poison_bytes()));
+}
+
 /* How much may be kept beside what is in use now and `more` bytes. */
 static int64_t room_to_keep(int64_t more) {
     int64_t cap   = atomic_load_explicit(&kept_cap, memory_order_relaxed);
@@ -113,12 +130,12 @@ static int64_t room_to_keep(int64_t more) {
 
 void om_set_memory_limit(int64_t bytes) {
     atomic_store(&bytes_limit, bytes < 0 ? 0 : bytes);
-    free_kept(omi_keep_shrink(room_to_keep(0)));
+    free_beyond(room_to_keep(0));
 }
 
 void om_set_memory_kept(int64_t bytes) {
     atomic_store(&kept_cap, bytes < 0 ? KEPT_DEFAULT : bytes);
-    free_kept(omi_keep_shrink(room_to_keep(0)));
+    free_beyond(room_to_keep(0));
 }
 
 /* True when the block was kept. Its bytes count as kept before they stop counting as in use. */
@@ -145,11 +162,11 @@ static void *get(void *p, size_t old, size_t size, size_t align) {
     }
     void *q = !p && size > OMI_KEEP_MIN ? omi_keep_take(size, align > 16) : NULL;
     if (!q) {
-        if (limit) free_kept(omi_keep_shrink(room_to_keep(grow)));
+        if (limit) free_beyond(room_to_keep(grow));
         q = alloc_fn(alloc_ctx, p, old, size, align);
     }
-    if (!q && omi_keep_bytes()) { // what is kept may be what is missing
-        free_kept(omi_keep_shrink(0));
+    if (!q && omi_keep_bytes() + omi_poison_bytes()) { // what is kept may be what is missing
+        free_beyond(0);
         q = alloc_fn(alloc_ctx, p, old, size, align);
     }
     if (!q) return omi_fail_nomem(size), NULL;
@@ -208,8 +225,25 @@ OM_INLINE void *take(size_t size, int kind) {
     return b;
 }
 
+/* Holds p back, poisoned; see poison.h. */
+static void hold_back(void *p, size_t size, int kind, bool standing) {
+    if (!p) return;
+    size_t step = step_of(kind), i = size ? (size - 1) / step : 0;
+    if (i < CLASSES && cache_on) size = step * (i + 1);
+    omi_waiting b = {.p = p, .size = size ? size : 1, .kind = (uint8_t)kind, .standing = standing};
+    omi_waiting old;
+    while (!omi_poison_wait(&b, &old))
+        alloc_fn(alloc_ctx, old.p, old.size, 0, step_of(old.kind));
+    count(-(int64_t)b.size, -1);
+    if (atomic_load_explicit(&bytes_limit, memory_order_relaxed)) free_beyond(room_to_keep(0));
+}
+
 OM_INLINE void give(void *p, size_t size, int kind) {
     size_t step = kind ? OM_ALIGN : 16, i = size ? (size - 1) / step : 0;
+    if (omi_poison_on()) {
+        hold_back(p, size, kind, false);
+        return;
+    }
     if (OM_UNLIKELY(i >= CLASSES || !cache_on)) {
         put(p, size, step);
         return;
@@ -240,7 +274,8 @@ void *omi_calloc(size_t size) {
 void *omi_realloc(void *p, size_t old, size_t size) {
     if (!p) return omi_alloc(size);
     bool cached =
-        cache_on && ((old ? old - 1 : 0) / 16 < CLASSES || (size ? size - 1 : 0) / 16 < CLASSES);
+        omi_poison_on() ||
+        (cache_on && ((old ? old - 1 : 0) / 16 < CLASSES || (size ? size - 1 : 0) / 16 < CLASSES));
     if (!cached) return get(p, old ? old : 1, size, 16);
     void *q = omi_alloc(size);
     if (!q) return NULL;
@@ -251,6 +286,23 @@ void *omi_realloc(void *p, size_t old, size_t size) {
 
 void omi_free(void *p, size_t size) {
     give(p, size, 0);
+}
+void omi_free_standing(void *p, size_t size) {
+    if (omi_poison_on())
+        hold_back(p, size, 0, true);
+    else
+        give(p, size, 0);
+}
+om_status om_debug(uint32_t what) {
+    OMI_ENTER("om_debug");
+    if (what & ~(uint32_t)OM_DEBUG_POISON)
+        return omi_fail(OM_ERR_ARG, "%#x is not known; om_debug takes OM_DEBUG_POISON or 0", what);
+    atomic_store(&omi_poison_flag, (what & OM_DEBUG_POISON) != 0);
+    if (what)
+        omi_trim_kept(); // what was freed before must not hide what is freed now
+    else
+        free_waiting(0);
+    return OM_OK;
 }
 void *omi_alloc_aligned(size_t size) {
     return take(size, 1);

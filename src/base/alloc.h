@@ -18,6 +18,9 @@ void *omi_realloc(void *p, size_t old, size_t size);
 void omi_free(void *p, size_t size);  /* p may be NULL                    */
 void *omi_alloc_aligned(size_t size); /* 64-byte aligned: tensor data     */
 void omi_free_aligned(void *p, size_t size);
+/* The same; under OM_DEBUG_POISON the bytes stay as they are while the block waits, so that a use
+ * after it can be told what it was. */
+void omi_free_standing(void *p, size_t size);
 void omi_trim_thread(void); /* gives back what this thread caches      */
 void omi_trim_kept(void);   /* gives back the large blocks of all threads */
 

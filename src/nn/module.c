@@ -55,11 +55,23 @@ void omi_module_free(om_module *m) {
     OMI_VEC_FREE(&m->children);
     OMI_VEC_FREE(&m->params);
     OMI_VEC_FREE(&m->buffers);
-    omi_free(m, sizeof *m);
+    m->freed = true;
+    omi_free_standing(m, sizeof *m);
+}
+
+/* Raises when m was freed and waits under OM_DEBUG_POISON; NULL is for the caller to judge. */
+static bool standing(const om_module *m) {
+    if (OM_LIKELY(!m || !m->freed)) return true;
+    omi_fail(OM_ERR_STATE,
+             "module '%s' (%s) was freed before; its parent frees a child, and a root "
+             "is freed once",
+             m->name ? m->name : "", m->kind);
+    return false;
 }
 
 void om_nn_free(om_module *m) {
     OMI_ENTER("om_nn_free");
+    if (!standing(m)) return;
     if (m && m->parent) {
         omi_fail(OM_ERR_STATE, "module '%s' belongs to a parent, which frees it", m->name);
         return;
@@ -112,12 +124,14 @@ static void forget_paths(om_module *m) {
 static bool can_take(om_module *parent, om_module *child, bool *foreign) {
     *foreign = false;
     if (!child) return omi_fail(OM_ERR_ARG, "child is NULL"), false;
+    if (!standing(child)) return *foreign = true, false;
     if (child->parent) {
         *foreign = true;
         return omi_fail(OM_ERR_STATE, "the child has a parent already, where it is '%s'",
                         child->name),
                false;
     }
+    if (!standing(parent)) return false;
     int depth = 0;
     for (const om_module *p = parent; p; p = p->parent, depth++)
         if (p == child) {
@@ -196,6 +210,7 @@ om_tensor *om_nn_parameter(om_module *m, const char *name, om_tensor *t) {
     OMI_ENTER("om_nn_parameter");
     if (omi_failed()) return NULL;
     if (!m) OM_FAIL_NULL(OM_ERR_ARG, "the module is NULL");
+    if (!standing(m)) return NULL;
     if (omi_check_arg(t, "the parameter") != OM_OK) return NULL;
     if (t->dtype != OM_F32)
         OM_FAIL_NULL(OM_ERR_DTYPE, "parameter '%.60s' is %s; parameters are float32, see om_cast",
@@ -208,6 +223,7 @@ om_tensor *om_nn_buffer(om_module *m, const char *name, om_tensor *t) {
     OMI_ENTER("om_nn_buffer");
     if (omi_failed()) return NULL;
     if (!m) OM_FAIL_NULL(OM_ERR_ARG, "the module is NULL");
+    if (!standing(m)) return NULL;
     if (omi_check_arg(t, "the buffer") != OM_OK) return NULL;
     return register_slot(m, name, t, true);
 }
@@ -218,6 +234,7 @@ static om_status forward_check(om_module *m, om_tensor *x) {
     OMI_ENTER("om_forward");
     if (omi_failed()) return om_pending();
     if (!m) return omi_fail(OM_ERR_ARG, "the module is NULL");
+    if (!standing(m)) return om_pending();
     if (!x) return omi_fail(OM_ERR_ARG, "the input of module '%s' is NULL", m->name ? m->name : "");
     if (!m->forward)
         return omi_fail(OM_ERR_ARG,
@@ -249,6 +266,7 @@ om_tensor *om_forward(om_module *m, om_tensor *x) {
 om_status om_nn_enter(om_module *m) {
     OMI_ENTER("om_nn_enter");
     if (!m) return omi_fail(OM_ERR_ARG, "the module is NULL");
+    if (!standing(m)) return om_pending();
     /* Entered even while an error is pending, so that leave finds what it expects. */
     const char *path = omi_module_path_of(m);
     if (!path) return om_pending();
@@ -270,6 +288,7 @@ om_status om_nn_train(om_module *m, bool training) {
     OMI_ENTER("om_nn_train");
     if (omi_failed()) return om_pending();
     if (!m) return omi_fail(OM_ERR_ARG, "the module is NULL");
+    if (!standing(m)) return om_pending();
     set_training(m, training);
     return OM_OK;
 }
@@ -312,6 +331,7 @@ om_module *om_nn_child(om_module *m, const char *path) {
     OMI_ENTER("om_nn_child");
     if (omi_failed()) return NULL;
     if (!m) OM_FAIL_NULL(OM_ERR_ARG, "the module is NULL");
+    if (!standing(m)) return NULL;
     return descend(m, path, NULL);
 }
 
@@ -319,6 +339,7 @@ om_tensor *om_nn_get(om_module *m, const char *path) {
     OMI_ENTER("om_nn_get");
     if (omi_failed()) return NULL;
     if (!m) OM_FAIL_NULL(OM_ERR_ARG, "the module is NULL");
+    if (!standing(m)) return NULL;
     const char *last = NULL;
     m                = descend(m, path, &last);
     if (!m) return NULL;
@@ -394,6 +415,7 @@ static int list_add(void *ctx, const char *path, om_tensor *t, bool is_buffer) {
 
 om_status omi_state_list(om_module *m, om_state_list *out) {
     memset(out, 0, sizeof *out);
+    if (!standing(m)) return om_pending();
     list_build b = {.list = out};
     om_status st = walk(m, list_add, &b);
     omi_map_free(&b.seen);

@@ -36,6 +36,7 @@ struct om_module {
     void *ctx;
     void (*free_fn)(void *ctx);
     bool training;
+    bool freed; /* waits under OM_DEBUG_POISON */
     OM_VEC(om_slot) params;
     OM_VEC(om_slot) buffers;
     OM_VEC(om_module *) children;

@@ -12,11 +12,11 @@
 /* ---- shape ---------------------------------------------------------------------------------- */
 
 int om_rank(const om_tensor *t) {
-    return t ? t->rank : 0;
+    return t && omi_alive(t) ? t->rank : 0;
 }
 
 int64_t om_dim(const om_tensor *t, int axis) {
-    if (!t) return 1;
+    if (!t || !omi_alive(t)) return 1;
     int a = axis < 0 ? axis + t->rank : axis;
     if (OM_LIKELY(a >= 0 && a < t->rank)) return t->shape[a];
     OMI_ENTER("om_dim"); // only now: sizes are read inside other calls' arguments
@@ -25,29 +25,30 @@ int64_t om_dim(const om_tensor *t, int axis) {
 }
 
 const int64_t *om_shape_of(const om_tensor *t) {
-    return t ? t->shape : NULL;
+    return t && omi_alive(t) ? t->shape : NULL;
 }
 const int64_t *om_strides_of(const om_tensor *t) {
-    return t && t->layout == OM_STRIDED ? t->strides : NULL;
+    return t && omi_alive(t) && t->layout == OM_STRIDED ? t->strides : NULL;
 }
 int64_t om_numel(const om_tensor *t) {
-    return t ? omi_numel(t) : 0;
+    return t && omi_alive(t) ? omi_numel(t) : 0;
 }
 om_dtype om_dtype_of(const om_tensor *t) {
-    return t ? (om_dtype)t->dtype : OM_DTYPE_NONE;
+    return t && omi_alive(t) ? (om_dtype)t->dtype : OM_DTYPE_NONE;
 }
 bool om_is_contiguous(const om_tensor *t) {
-    return t && !t->layout && omi_contiguous(t);
+    return t && omi_alive(t) && !t->layout && omi_contiguous(t);
 }
 uint64_t om_id(const om_tensor *t) {
-    return t ? t->id : 0;
+    return t && omi_alive(t) ? t->id : 0;
 }
 const char *om_name(const om_tensor *t) {
-    return t ? t->name : NULL;
+    return t && omi_alive(t) ? t->name : NULL;
 }
 
 void om_set_name(om_tensor *t, const char *name) {
     OMI_ENTER("om_set_name");
+    if (!omi_alive(t)) return;
     const char *own = t && name ? omi_name_new(name) : NULL;
     if (!t || (name && !own)) return;
     omi_name_release(t->name);

@@ -105,7 +105,7 @@ om_status om_scope_end(om_scope c) {
 
 om_tensor *om_scope_return(om_scope c, om_tensor *t) {
     // With nothing above the mark, t is from outside and stays where it is.
-    end_scope(c, t);
+    end_scope(c, omi_alive(t) ? t : NULL);
     return omi_failed() ? NULL : t;
 }
 

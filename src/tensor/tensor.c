@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/poison.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "base/words.h"
 #include "compute/move.h"
 #include "tensor/scope.h"
 #include "tensor/seam.h"
@@ -220,17 +222,49 @@ void omi_grad_slot_release(om_grad_slot *s, om_tensor **dead) {
     omi_free(s, sizeof *s);
 }
 
+/* What a tensor that waits poisoned says of itself; its name is where its id was. */
+static void leave_head(om_tensor *t) {
+    union {
+        uint64_t id;
+        const char *name;
+    } kept          = {.id = t->id};
+    t->layout       = OM_FREED;
+    t->name         = kept.name;
+    t->record       = NULL;
+    t->storage      = NULL;
+    t->grad         = NULL;
+    t->flags        = 0;
+    t->trace_serial = 0;
+}
+
+void omi_say_freed(const om_tensor *t) {
+    omi_fail(
+        OM_ERR_STATE,
+        "%s was released: its scope has ended, or its last reference is gone; hand it out with "
+        "om_scope_return or keep it with om_retain",
+        OMI_T(t));
+}
+
 /* Frees t and pushes what died with it on *dead, linked through the storage pointer's place. */
 static void tensor_free(om_tensor *t, om_tensor **dead) {
     if (t->record) omi_release_record(t->record, dead);
     omi_grad_slot_release(t->grad, dead);
     omi_storage_release(t->storage);
-    omi_free(t, sizeof *t);
+    if (omi_poison_on()) leave_head(t);
+    omi_free_standing(t, sizeof *t);
     atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
 }
 
 /* The list of dead tensors runs through their names, which no one reads any more. */
 void omi_push_dead(om_tensor **dead, om_tensor *t) {
+    if (omi_poison_on()) {
+        union {
+            uint64_t id;
+            const char *name;
+        } kept = {.id = 0};
+        if (t->name) kept.name = omi_intern_quiet(t->name);
+        t->id = kept.id;
+    }
     omi_name_release(t->name);
     t->name = (const char *)*dead;
     *dead   = t;
@@ -252,6 +286,7 @@ void omi_release_list(om_tensor *dead) {
 }
 
 void om_release(om_tensor *t) {
+    if (!omi_alive(t)) return;
     if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1) return;
     om_tensor *dead = NULL;
     omi_push_dead(&dead, t);
@@ -259,6 +294,7 @@ void om_release(om_tensor *t) {
 }
 
 om_tensor *om_retain(om_tensor *t) {
+    if (!omi_alive(t)) return NULL;
     if (t) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
     return t;
 }
@@ -337,6 +373,7 @@ om_status omi_check_arg(const om_tensor *t, const char *what) {
         return omi_fail(OM_ERR_ARG,
                         "%s is NULL; a call before this one failed, or nothing was given", what);
     if (OM_UNLIKELY(t->layout != OM_STRIDED)) {
+        if (!omi_alive(t)) return omi_pending_status;
         if (omi_seam) // TR-2: while a trace records, a blocked tensor is what it cannot hold
             return omi_fail_trace(OM_TRACE_UNSUPPORTED_OPERATION,
                                   "%s is %s in the blocked layout NCHW16c, which a graph cannot "

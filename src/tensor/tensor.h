@@ -35,8 +35,8 @@ typedef struct om_storage {
     om_buffer *buf;
 } om_storage;
 
-enum { OM_T_GRAD = 1 };                  /* om_tensor.flags: a leaf that learns */
-enum { OM_STRIDED = 0, OM_NCHW16C = 1 }; /* om_tensor.layout */
+enum { OM_T_GRAD = 1 };                                   /* om_tensor.flags: a leaf that learns */
+enum { OM_STRIDED = 0, OM_NCHW16C = 1, OM_FREED = 0xfd }; /* om_tensor.layout */
 
 struct om_tensor {
     _Atomic uint32_t refs;
@@ -124,6 +124,13 @@ const char *omi_tensor_text(const om_tensor *t, omi_text *buf);
 /* v as a number for elements of type t: refused where a double is not exact (int64 beyond 2^53). */
 om_status omi_check_number(double v, om_dtype t);
 
+/* Raises when t was freed and waits under OM_DEBUG_POISON. NULL is alive. */
+void omi_say_freed(const om_tensor *t) OM_COLD;
+OM_INLINE bool omi_alive(const om_tensor *t) {
+    if (OM_LIKELY(!t || t->layout != OM_FREED)) return true;
+    omi_say_freed(t);
+    return false;
+}
 /* First line of every operator on each tensor argument: NULL or blocked is an error. */
 om_status omi_check_arg(const om_tensor *t, const char *what);
 
