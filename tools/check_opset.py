@@ -11,6 +11,8 @@ import sys
 import onnx
 from onnx import defs
 
+import families
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KINDS = {"INT": "INT", "FLAG": "INT", "FLOAT": "FLOAT", "TEXT": "STRING", "INTS": "INTS", "TENSOR": "TENSOR"}
 CONSTANTS = {"FLT_MAX": 3.4028234663852886e38, "-FLT_MAX": -3.4028234663852886e38}
@@ -19,38 +21,23 @@ OUTPUTS_LEFT_OUT = {"BatchNormalization", "LayerNormalization", "MaxPool"}
 OPTIONAL_EARLIER = {("Gemm", 2), ("TopK", 1)}
 
 
-def split_args(text):
-    """Arguments at the top level of a macro call, and the text behind its closing parenthesis."""
-    out, depth, word = [], 0, ""
-    for k, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth < 0:
-            return out + [word.strip()], text[k + 1:]
-        if c == "," and depth == 0:
-            out.append(word.strip())
-            word = ""
-        else:
-            word += c
-    raise SystemExit("opset.def: a row does not end")
-
-
 def rows():
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "src/graphops/opset.def").read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", families.opset_text(), flags=re.S)
     for m in re.finditer(r"^OM_NODE\(", text, flags=re.M):
-        yield split_args(text[m.end():])[0]
+        yield families.split_args(text[m.end():])[0]
 
 
 def operands(text):
     """'one', 'opt' or 'many' for each."""
-    words = split_args(text[text.index("(") + 1:])[0]
+    words = families.split_args(text[text.index("(") + 1:])[0]
     return ["many" if "_MANY" in w else "opt" if "_OPT" in w else "one" for w in words]
 
 
 def attributes(text):
     out = {}
-    for w in split_args(text[text.index("(") + 1:])[0] if text != "NO_ATTRS" else []:
+    for w in families.split_args(text[text.index("(") + 1:])[0] if text != "NO_ATTRS" else []:
         kind, need = re.match(r"(A|NEED)_(\w+)\(", w), w.startswith("NEED")
-        args = split_args(w[w.index("(") + 1:])[0]
+        args = families.split_args(w[w.index("(") + 1:])[0]
         default = args[1] if len(args) > 1 else None
         if default in CONSTANTS:
             default = CONSTANTS[default]

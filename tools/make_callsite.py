@@ -4,13 +4,15 @@
     make_callsite.py [ROOT] > include/onemodel/callsite.h
 
 A function gets a macro when a public header declares it and OMI_ENTER is the first thing it does in
-src/: only such a call takes its line along when it returns. om_forward has no frame while the module's function runs
+src/, or it is made of a row of unary.def or binary.def: only such a call takes its line along when it returns. om_forward has no frame while the module's function runs
 and takes its line along itself (omi_forward_begin). Names come out in the order of the headers, so the
 file changes only where the API does.
 """
 import pathlib
 import re
 import sys
+
+import families
 
 HEADERS = ["tensor", "ops", "autograd", "nn", "optim", "graph", "onnx", "session", "trace"]
 
@@ -50,6 +52,9 @@ def entered(root):
     names = set()
     for f in (root / "src").rglob("*.c"):
         names |= set(re.findall(r'\b(om_\w+)\([^;{}]*\)\s*\{\s*(?:\\\s*)?OMI_ENTER\("\1"\)', f.read_text()))
+    families.ROOT = root
+    if (root / "src/compute/unary.def").exists():  # those that macros make of rows
+        names |= {f"om_{r['name']}" for r in families.operators()}
     return names | {"om_forward"}
 
 

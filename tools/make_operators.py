@@ -2,17 +2,20 @@
 """Writes docs/operators.md from the lists of the code; with --check only compares.
 
 Operators and attributes from src/ops/ops.def, ONNX nodes and refusals from src/trace/lower_*.c, node types and
-Exact kernels from src/graphops/opset.def, gradients from tools/gradients.txt.
+Exact kernels from src/graphops/opset.def, gradients from tools/gradients.txt; all of these for the rows of
+src/compute/unary.def and binary.def from there (families.py).
 """
 import pathlib
 import re
 import sys
 
+import families
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def operators():
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "src/ops/ops.def").read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", families.ops_text(), flags=re.S)
     row = r"OM_OP\((\w+),\s*(\w+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*([^,]*),\s*([^\n]*)\)\s*$"
     for m in re.finditer(row, text, flags=re.M):
         fields = re.findall(r"OM_([IFDL])\((\w+)\)", m[7])
@@ -22,7 +25,7 @@ def operators():
 
 def node_types():
     """type -> has an Exact step"""
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "src/graphops/opset.def").read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", families.opset_text(), flags=re.S)
     rows = re.finditer(r'^OM_NODE\("[^"]*", (\w+),.*?,\s*(\w+), [^,\n]*\)$', text, flags=re.M | re.S)
     return {m[1]: m[2] != "NULL" for m in rows}
 
@@ -38,15 +41,12 @@ def functions(text):
 
 def lowerings(types):
     """name -> (node types in order of appearance, refusal text, alias)"""
-    rules, bodies, texts = {}, {}, []
+    rules, bodies, texts = {name: ([node], None, False) for name, node in families.lowerings().items()}, {}, []
     for f in sorted((ROOT / "src/trace").glob("*.c")):
         text = re.sub(r"//[^\n]*|/\*.*?\*/", "", f.read_text(), flags=re.S)
         bodies.update(functions(text))
         texts += [text] if f.name.startswith("lower_") else []
     for text in texts:
-        for m in re.finditer(r"^(?:ONE_NODE|TWO_OPERANDS)\((\w+),\s*\"(\w+)\"\)", text, flags=re.M):
-            rules[m[1]] = ([m[2]], None, False)
-
         def collect(name, seen):
             if name in seen or name not in bodies:
                 return []
@@ -76,8 +76,11 @@ def main():
     rules = lowerings(types)
     gradients = dict(line.split(": ", 1) for line in (ROOT / "tools/gradients.txt").read_text().splitlines()
                      if line and not line.startswith("#"))
+    twice = [r["name"] for r in families.operators() if r["name"] in gradients]
+    gradients.update({r["name"]: r["gradient"] for r in families.unary() + families.binary() if r["gradient"]})
     ops = list(operators())
     problems = [f"{n}: no lowering found" for n, _, _ in ops if n not in rules]
+    problems += [f"{n}: a line in tools/gradients.txt and a row of a family" for n in twice]
     problems += [f"{n}: no line in tools/gradients.txt" for n, _, _ in ops if n not in gradients]
     problems += [f"{n}: no such operator" for n in gradients if n not in {o[0] for o in ops}]
     out = ["# Operators", "",

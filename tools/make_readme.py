@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import families
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -37,7 +39,7 @@ def parts(build):
         demo = run(d, build / "examples/digits_cnn", "--dir", d, "--data", ROOT / "examples/data/digits.npy")
         digest = re.search(r"sha256\D*([0-9a-f]{64})", demo)
         out["digits"] = fenced(f"digits.onnx sha256 {digest[1]}")
-    nodes = len(set(re.findall(r'^OM_NODE\("[^"]*", (\w+),', (ROOT / "src/graphops/opset.def").read_text(), flags=re.M)))
+    nodes = len(set(re.findall(r'^OM_NODE\("[^"]*", (\w+),', families.opset_text(), flags=re.M)))
     out["nodes"] = str(nodes)
     return out
 

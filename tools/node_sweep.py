@@ -25,6 +25,8 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
+import families
+
 F32, F64, I64, I32, U8, BOOL = (np.dtype(t) for t in ("f4", "f8", "i8", "i4", "u1", "?"))
 NUM = [F32, F32, F32, F64, I64, I32, U8]
 ALL = NUM + [BOOL]
@@ -488,7 +490,7 @@ TYPES = {
 
 def versions(op):
     """Opsets to try: each at which ONNX changed the type, and what lies between, as far as we read it."""
-    rows = (pathlib.Path(__file__).resolve().parent.parent / "src/graphops/opset.def").read_text()
+    rows = families.opset_text()
     first = min(int(v) for v in re.findall(rf'^OM_NODE\("", {op}, (\d+),', rows, flags=re.M))
     return list(range(max(first, 7), 22))
 
@@ -545,7 +547,7 @@ def main():
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 40)
     only = sys.argv[4] if len(sys.argv) > 4 else None
     ops = [only] if only else sorted(TYPES)
-    rows = (pathlib.Path(__file__).resolve().parent.parent / "src/graphops/opset.def").read_text()
+    rows = families.opset_text()
     missing = set(re.findall(r'^OM_NODE\("", (\w+),', rows, flags=re.M)) - TYPES.keys()
     if missing:
         print(f"FAIL node types without a maker here: {sorted(missing)}")

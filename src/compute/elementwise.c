@@ -21,46 +21,23 @@ typedef void (*compare_f32_fn)(int64_t, const float *, int, const float *, int, 
 
 /* ---- unary --------------------------------------------------------------------------------- */
 
+// clang-format off
+/* The float32 loop of a row, and the one that Fast has. */
+#define LOOP_SAME(name)  return t->name##_f32
+#define LOOP_FAST(name)  return fast ? t->name##_fast_f32 : t->name##_f32
+#define LOOP_PLAIN(name) return NULL
 omi_unary_f32_fn omi_unary_f32(const om_kernels *t, om_unary_kind k, bool fast) {
     switch (k) {
-    case OM_U_NEG:
-        return t->neg_f32;
-    case OM_U_ABS:
-        return t->abs_f32;
-    case OM_U_EXP:
-        return fast ? t->exp_fast_f32 : t->exp_f32;
-    case OM_U_LOG:
-        return t->log_f32;
-    case OM_U_SQRT:
-        return t->sqrt_f32;
-    case OM_U_TANH:
-        return fast ? t->tanh_fast_f32 : t->tanh_f32;
-    case OM_U_SIGMOID:
-        return fast ? t->sigmoid_fast_f32 : t->sigmoid_f32;
-    case OM_U_ERF:
-        return t->erf_f32;
-    case OM_U_RELU:
-        return t->relu_f32;
-    case OM_U_GELU:
-        return t->gelu_f32;
-    case OM_U_GELU_TANH:
-        return fast ? t->gelu_tanh_fast_f32 : t->gelu_tanh_f32;
-    case OM_U_RECIPROCAL:
-        return t->reciprocal_f32;
-    case OM_U_SILU:
-        return fast ? t->silu_fast_f32 : t->silu_f32;
-    case OM_U_SIN:
-        return t->sin_f32;
-    case OM_U_COS:
-        return t->cos_f32;
-    default:
-        return NULL;
+#define OM_UNARY(name, ID, types, saves, loop, made, node, since, node_types, attrs, gradient) case OM_U_##ID: LOOP_##loop(name);
+#include "compute/unary.def"
+#undef OM_UNARY
+    default: return NULL;
     }
 }
+// clang-format on
 
 bool omi_unary_supports(om_unary_kind k, om_dtype t) {
-    if (k == OM_U_NOT) return t == OM_BOOL;
-    if (t == OM_F32) return k < OM_U_NOT;
+    if (t == OM_F32) return omi_unary_f32(omi_kernels(), k, false) != NULL;
     return omi_unary_plain(k, t) != NULL;
 }
 
@@ -107,47 +84,54 @@ void omi_unary(om_unary_kind k, const om_view *x, const om_view *y, bool fast) {
 
 /* ---- binary -------------------------------------------------------------------------------- */
 
+// clang-format off
+/* Greater is Less with the operands swapped; NotEqual is Equal inverted. */
+typedef enum binary_loop { BINARY_NONE, BINARY_VALUE, BINARY_COMPARE, BINARY_SWAPPED, BINARY_INVERTED } binary_loop;
+static binary_loop binary_loop_of(om_binary_kind k) {
+    static const uint8_t loops[OM_B_COUNT] = {
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) [OM_B_##ID] = BINARY_##loop,
+#include "compute/binary.def"
+#undef OM_BINARY
+    };
+    return (binary_loop)loops[k];
+}
+
+#define VALUE_NONE(kernel)     return NULL
+#define VALUE_VALUE(kernel)    return t->kernel##_f32
+#define VALUE_COMPARE(kernel)  return NULL
+#define VALUE_SWAPPED(kernel)  return NULL
+#define VALUE_INVERTED(kernel) return NULL
 static binary_f32_fn binary_f32(const om_kernels *t, om_binary_kind k) {
     switch (k) {
-    case OM_B_ADD:
-        return t->add_f32;
-    case OM_B_SUB:
-        return t->sub_f32;
-    case OM_B_MUL:
-        return t->mul_f32;
-    case OM_B_DIV:
-        return t->div_f32;
-    case OM_B_MAX:
-        return t->max_f32;
-    case OM_B_MIN:
-        return t->min_f32;
-    default:
-        return NULL;
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) case OM_B_##ID: VALUE_##loop(kernel);
+#include "compute/binary.def"
+#undef OM_BINARY
+    default: return NULL;
     }
 }
 
-/* Greater is Less with the operands swapped; NotEqual is Equal inverted. */
+#define BOOLS_NONE(kernel)     return NULL
+#define BOOLS_VALUE(kernel)    return NULL
+#define BOOLS_COMPARE(kernel)  return t->kernel##_f32
+#define BOOLS_SWAPPED(kernel)  return t->kernel##_f32
+#define BOOLS_INVERTED(kernel) return t->kernel##_f32
 static compare_f32_fn compare_f32(const om_kernels *t, om_binary_kind k) {
     switch (k) {
-    case OM_B_LESS:
-    case OM_B_GREATER:
-        return t->less_f32;
-    case OM_B_LESS_EQUAL:
-    case OM_B_GREATER_EQUAL:
-        return t->less_equal_f32;
-    default:
-        return t->equal_f32;
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) case OM_B_##ID: BOOLS_##loop(kernel);
+#include "compute/binary.def"
+#undef OM_BINARY
+    default: return NULL;
     }
 }
+// clang-format on
 
 bool omi_binary_supports(om_binary_kind k, om_dtype t) {
-    if (k >= OM_B_AND) return k < OM_B_COUNT && t == OM_BOOL;
-    if (t == OM_F32) return true;
+    if (t == OM_F32) return k < OM_B_COUNT && binary_loop_of(k) != BINARY_NONE;
     return omi_binary_plain(k, t) != NULL;
 }
 
 typedef struct binary_fns {
-    om_binary_kind kind;
+    binary_loop loop;
     binary_f32_fn f32;
     compare_f32_fn compare;
     omi_binary_plain_fn plain;
@@ -158,11 +142,11 @@ static void binary_call(const binary_fns *f, int64_t n, const void *a, int sa, c
     if (f->f32) {
         f->f32(n, a, sa, b, sb, y);
     } else if (f->compare) {
-        if (f->kind == OM_B_GREATER || f->kind == OM_B_GREATER_EQUAL)
+        if (f->loop == BINARY_SWAPPED)
             f->compare(n, b, sb, a, sa, y);
         else
             f->compare(n, a, sa, b, sb, y);
-        if (f->kind == OM_B_NOT_EQUAL)
+        if (f->loop == BINARY_INVERTED)
             for (int64_t i = 0; i < n; i++)
                 ((uint8_t *)y)[i] ^= 1;
     } else {
@@ -186,9 +170,9 @@ static int simple_step(const om_view *v) {
 }
 
 void omi_binary(om_binary_kind k, const om_view *a, const om_view *b, const om_view *y) {
-    binary_fns f = {.kind = k};
+    binary_fns f = {.loop = binary_loop_of(k)};
     if (a->dtype == OM_F32) {
-        if (k < OM_B_EQUAL)
+        if (f.loop == BINARY_VALUE)
             f.f32 = binary_f32(omi_kernels(), k);
         else
             f.compare = compare_f32(omi_kernels(), k);

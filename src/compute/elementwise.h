@@ -4,51 +4,37 @@
  * Bits: AR-5 for the correctly rounded functions, AR-7.5 for each node, AR-9.1 for integers, AR-9.2
  * for casts, AR-1.5 for Max, Min and Relu. Inputs of two- and three-operand functions have the
  * output's shape (broadcast axes have stride 0). Types: float32 throughout; float64, int64, int32
- * and uint8 where AR-9 gives a meaning (see omi_unary_supports, omi_binary_supports).
+ * and uint8 where AR-9 gives a meaning (see omi_unary_supports, omi_binary_supports). The kinds are
+ * the rows of unary.def and binary.def.
  */
 #ifndef OM_COMPUTE_ELEMENTWISE_H
 #define OM_COMPUTE_ELEMENTWISE_H
 
 #include "compute/view.h"
 
+// clang-format off
 typedef enum om_unary_kind {
-    OM_U_NEG,
-    OM_U_ABS,
-    OM_U_EXP,
-    OM_U_LOG,
-    OM_U_SQRT,
-    OM_U_TANH,
-    OM_U_SIGMOID,
-    OM_U_ERF,
-    OM_U_RELU,
-    OM_U_GELU,      /* erf form, AR-5.1 */
-    OM_U_GELU_TANH, /* AR-7.5           */
-    OM_U_RECIPROCAL,
-    OM_U_SILU, /* x * sigmoid(x), two roundings: the nodes Sigmoid and Mul fused */
-    OM_U_SIN,
-    OM_U_COS,
-    OM_U_NOT, /* bool */
+#define OM_UNARY(name, ID, types, saves, loop, made, node, since, node_types, attrs, gradient) OM_U_##ID,
+#include "compute/unary.def"
+#undef OM_UNARY
     OM_U_COUNT
 } om_unary_kind;
 
 typedef enum om_binary_kind {
-    OM_B_ADD,
-    OM_B_SUB,
-    OM_B_MUL,
-    OM_B_DIV,
-    OM_B_MAX,
-    OM_B_MIN,
-    OM_B_EQUAL, /* from here on the output is bool */
-    OM_B_LESS,
-    OM_B_LESS_EQUAL,
-    OM_B_GREATER,
-    OM_B_GREATER_EQUAL,
-    OM_B_NOT_EQUAL,
-    OM_B_AND, /* bool in, bool out */
-    OM_B_OR,
-    OM_B_XOR,
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) OM_B_##ID,
+#include "compute/binary.def"
+#undef OM_BINARY
     OM_B_COUNT
 } om_binary_kind;
+// clang-format on
+
+/* What a gradient reads, and so what a record saves. */
+typedef enum om_unary_saves {
+    OM_SAVES_NO_GRADIENT,
+    OM_SAVES_NOTHING,
+    OM_SAVES_IN,
+    OM_SAVES_OUT
+} om_unary_saves;
 
 bool omi_unary_supports(om_unary_kind k, om_dtype t);
 bool omi_binary_supports(om_binary_kind k, om_dtype t);
@@ -72,10 +58,9 @@ void omi_where(const om_view *c, const om_view *a, const om_view *b, const om_vi
 /* y = x converted, AR-9.2. */
 void omi_cast(const om_view *x, const om_view *y);
 
-/* Gradients (AR-11.2). s is what the record saved: y for EXP, SQRT, TANH, SIGMOID, RECIPROCAL, x
- * for the rest; g the incoming gradient; dx contiguous. The formula is that of docs/operators.md,
- * rounded step by step, left to right. */
-bool omi_unary_saves_output(om_unary_kind k);
+/* Gradients (AR-11.2). s is what the record saved, x or y; g the incoming gradient; dx contiguous.
+ * The formula is that of docs/operators.md, rounded step by step, left to right. */
+om_unary_saves omi_unary_saves_of(om_unary_kind k);
 void omi_unary_grad(om_unary_kind k, const om_view *s, const om_view *g, const om_view *dx);
 /* dx = lo <= x <= hi ? g : 0. */
 void omi_clip_grad(const om_view *x, const void *lo, const void *hi, const om_view *g,

@@ -4,56 +4,43 @@
  */
 #include "compute/elementwise.h"
 
+#include "base/dtype.h"
 #include "compute/map.h"
 #include "kernels/table.h"
 
 typedef void (*unary_grad_fn)(int64_t, const float *, const float *, float *);
 
-bool omi_unary_saves_output(om_unary_kind k) {
-    return k == OM_U_EXP || k == OM_U_SQRT || k == OM_U_TANH || k == OM_U_SIGMOID ||
-           k == OM_U_RECIPROCAL;
+// clang-format off
+om_unary_saves omi_unary_saves_of(om_unary_kind k) {
+    static const uint8_t saves_of[OM_U_COUNT] = {
+#define OM_UNARY(name, ID, types, saves, loop, made, node, since, node_types, attrs, gradient) [OM_U_##ID] = OM_SAVES_##saves,
+#include "compute/unary.def"
+#undef OM_UNARY
+    };
+    return (om_unary_saves)saves_of[k];
 }
 
+#define GRAD_NO_GRADIENT(name) return NULL
+#define GRAD_NOTHING(name)     return t->name##_grad_f32
+#define GRAD_IN(name)          return t->name##_grad_f32
+#define GRAD_OUT(name)         return t->name##_grad_f32
 static unary_grad_fn unary_grad(const om_kernels *t, om_unary_kind k) {
     switch (k) {
-    case OM_U_NEG:
-        return t->neg_grad_f32;
-    case OM_U_ABS:
-        return t->abs_grad_f32;
-    case OM_U_EXP:
-        return t->exp_grad_f32;
-    case OM_U_LOG:
-        return t->log_grad_f32;
-    case OM_U_SQRT:
-        return t->sqrt_grad_f32;
-    case OM_U_TANH:
-        return t->tanh_grad_f32;
-    case OM_U_SIGMOID:
-        return t->sigmoid_grad_f32;
-    case OM_U_ERF:
-        return t->erf_grad_f32;
-    case OM_U_RELU:
-        return t->relu_grad_f32;
-    case OM_U_GELU:
-        return t->gelu_grad_f32;
-    case OM_U_GELU_TANH:
-        return t->gelu_tanh_grad_f32;
-    case OM_U_RECIPROCAL:
-        return t->reciprocal_grad_f32;
-    case OM_U_SILU:
-        return t->silu_grad_f32;
-    case OM_U_SIN:
-        return t->sin_grad_f32;
-    case OM_U_COS:
-        return t->cos_grad_f32;
-    default:
-        return NULL;
+#define OM_UNARY(name, ID, types, saves, loop, made, node, since, node_types, attrs, gradient) case OM_U_##ID: GRAD_##saves(name);
+#include "compute/unary.def"
+#undef OM_UNARY
+    default: return NULL;
     }
 }
+// clang-format on
 
 /* The same sequences in float64: Neg, Abs and Sqrt are all there is. */
 static void unary_grad_f64(om_unary_kind k, int64_t n, const double *s, const double *g,
                            double *dx) {
+    if (k != OM_U_NEG && k != OM_U_ABS && k != OM_U_SQRT) {
+        omi_no_type();
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
         if (k == OM_U_NEG)
             dx[i] = -g[i];
@@ -82,7 +69,10 @@ static void unary_grad_run(const omi_map *m, int64_t n, int64_t first, const voi
 
 void omi_unary_grad(om_unary_kind k, const om_view *s, const om_view *g, const om_view *dx) {
     grad_arg a = {.fn = unary_grad(omi_kernels(), k), .kind = k};
-    if (!a.fn) return;
+    if (!a.fn) {
+        omi_no_type();
+        return;
+    }
     int64_t n = omi_view_numel(s);
     if (n <= OMI_SMALL && s->dtype == OM_F32 && omi_view_contiguous(s) && omi_view_contiguous(g)) {
         a.fn(n, s->data, g->data, dx->data);

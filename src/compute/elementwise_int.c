@@ -129,39 +129,51 @@ BINARY(or_bool, uint8_t, uint8_t, (x | y) != 0)
 BINARY(xor_bool, uint8_t, uint8_t, (x != 0) != (y != 0))
 BINARY(equal_bool, uint8_t, uint8_t, (x != 0) == (y != 0))
 
-#define ROW(t)                                                                                     \
-    {                                                                                              \
-        add_##t, sub_##t, mul_##t, div_##t, max_##t, min_##t, equal_##t, less_##t, less_equal_##t, \
-            greater_##t, greater_equal_##t, not_equal_##t                                          \
-    }
+// clang-format off
+/* The loops of one numeric type by kind; NULL for kinds of bools. */
+#define PLAIN_VALUE(ID, kernel, name, t)    [OM_B_##ID] = kernel##_##t,
+#define PLAIN_COMPARE(ID, kernel, name, t)  [OM_B_##ID] = name##_##t,
+#define PLAIN_SWAPPED(ID, kernel, name, t)  [OM_B_##ID] = name##_##t,
+#define PLAIN_INVERTED(ID, kernel, name, t) [OM_B_##ID] = name##_##t,
+#define PLAIN_NONE(ID, kernel, name, t)
+static const omi_binary_plain_fn loops_f64[OM_B_COUNT] = {
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) PLAIN_##loop(ID, kernel, name, f64)
+#include "compute/binary.def"
+#undef OM_BINARY
+};
+static const omi_binary_plain_fn loops_i64[OM_B_COUNT] = {
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) PLAIN_##loop(ID, kernel, name, i64)
+#include "compute/binary.def"
+#undef OM_BINARY
+};
+static const omi_binary_plain_fn loops_i32[OM_B_COUNT] = {
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) PLAIN_##loop(ID, kernel, name, i32)
+#include "compute/binary.def"
+#undef OM_BINARY
+};
+static const omi_binary_plain_fn loops_u8[OM_B_COUNT] = {
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) PLAIN_##loop(ID, kernel, name, u8)
+#include "compute/binary.def"
+#undef OM_BINARY
+};
+static const omi_binary_plain_fn loops_bool[OM_B_COUNT] = {
+    [OM_B_AND] = and_bool, [OM_B_OR] = or_bool, [OM_B_XOR] = xor_bool,
+    [OM_B_EQUAL] = equal_bool, [OM_B_NOT_EQUAL] = xor_bool};
+// clang-format on
 
 omi_binary_plain_fn omi_binary_plain(om_binary_kind k, om_dtype t) {
-    static const omi_binary_plain_fn rows[4][OM_B_AND] = {ROW(f64), ROW(i64), ROW(i32), ROW(u8)};
-    if (t == OM_BOOL) {
-        switch (k) {
-        case OM_B_AND:
-            return and_bool;
-        case OM_B_OR:
-            return or_bool;
-        case OM_B_XOR:
-        case OM_B_NOT_EQUAL:
-            return xor_bool;
-        case OM_B_EQUAL:
-            return equal_bool;
-        default:
-            return NULL;
-        }
-    }
-    if (k >= OM_B_AND) return NULL;
+    if ((uint32_t)k >= OM_B_COUNT) return NULL;
     switch (t) {
     case OM_F64:
-        return rows[0][k];
+        return loops_f64[k];
     case OM_I64:
-        return rows[1][k];
+        return loops_i64[k];
     case OM_I32:
-        return rows[2][k];
+        return loops_i32[k];
     case OM_U8:
-        return rows[3][k];
+        return loops_u8[k];
+    case OM_BOOL:
+        return loops_bool[k];
     default:
         return NULL;
     }

@@ -86,28 +86,12 @@ static om_status add_backward(const om_record *r, om_tensor *const *dy, om_tenso
     return OM_OK;
 }
 
-om_tensor *om_add(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_add");
-    if (!binary_args(a, b, OMI_TYPE_NUM)) return NULL;
-    om_tensor *y = binary_compute(OM_B_ADD, a, b, (om_dtype)a->dtype);
-    if (!y) return NULL;
-    return omi_record1(OM_OP_ADD, NULL, NULL, 2, (om_tensor *[]){a, b}, y, add_backward, 0);
-}
-
 static om_status sub_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     om_tensor *g = dy[0];
     if (!g) return OM_OK;
     if (omi_needs(r, 0)) OM_TRY(binary_give(r, 0, g, g, dx));
     if (omi_needs(r, 1)) OM_TRY(binary_give(r, 1, negated(g), g, dx));
     return OM_OK;
-}
-
-om_tensor *om_sub(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_sub");
-    if (!binary_args(a, b, OMI_TYPE_NUM)) return NULL;
-    om_tensor *y = binary_compute(OM_B_SUB, a, b, (om_dtype)a->dtype);
-    if (!y) return NULL;
-    return omi_record1(OM_OP_SUB, NULL, NULL, 2, (om_tensor *[]){a, b}, y, sub_backward, 0);
 }
 
 /* ---- mul, div
@@ -124,15 +108,6 @@ static om_status mul_backward(const om_record *r, om_tensor *const *dy, om_tenso
         OM_TRY(binary_give(r, i, t, g, dx));
     }
     return OM_OK;
-}
-
-om_tensor *om_mul(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_mul");
-    if (!binary_args(a, b, OMI_TYPE_NUM)) return NULL;
-    om_tensor *y = binary_compute(OM_B_MUL, a, b, (om_dtype)a->dtype);
-    if (!y) return NULL;
-    uint32_t save = (omi_wants(a) ? OM_SAVE_IN(1) : 0) | (omi_wants(b) ? OM_SAVE_IN(0) : 0);
-    return omi_record1(OM_OP_MUL, NULL, NULL, 2, (om_tensor *[]){a, b}, y, mul_backward, save);
 }
 
 /* da = U(g/b); db = U(-g*y/b). */
@@ -156,20 +131,6 @@ static om_status div_backward(const om_record *r, om_tensor *const *dy, om_tenso
     return OM_OK;
 }
 
-om_tensor *om_div(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_div");
-    if (!binary_args(a, b, OMI_TYPE_NUM)) return NULL;
-    if (omi_type_bit((om_dtype)b->dtype) & OMI_TYPE_INT) {
-        om_view bv = omi_view(b);
-        if (omi_any_zero(&bv))
-            OM_FAIL_NULL(OM_ERR_VALUE, "b, %s, is the divisor and holds a zero", OMI_T(b));
-    }
-    om_tensor *y = binary_compute(OM_B_DIV, a, b, (om_dtype)a->dtype);
-    if (!y) return NULL;
-    uint32_t save = OM_SAVE_IN(1) | (omi_wants(b) ? OM_SAVE_OUT(0) : 0);
-    return omi_record1(OM_OP_DIV, NULL, NULL, 2, (om_tensor *[]){a, b}, y, div_backward, save);
-}
-
 /* ---- maximum, minimum
  * ----------------------------------------------------------------------------------- */
 
@@ -191,69 +152,61 @@ static om_status maxmin_backward(const om_record *r, om_tensor *const *dy, om_te
     return OM_OK;
 }
 
-static om_tensor *maxmin_op(om_op op, om_binary_kind k, om_tensor *a, om_tensor *b) {
-    if (!binary_args(a, b, OMI_TYPE_NUM)) return NULL;
-    om_tensor *y = binary_compute(k, a, b, (om_dtype)a->dtype);
+/* ---- the operators: binary.def ------------------------------------------------------------- */
+
+typedef enum binary_saves { SAVES_NOTHING, SAVES_OTHER, SAVES_QUOTIENT, SAVES_BOTH } binary_saves;
+
+/* The values that the gradients which may be asked for will read. */
+static uint32_t binary_save(binary_saves s, om_tensor *a, om_tensor *b) {
+    switch (s) {
+    case SAVES_OTHER:
+        return (omi_wants(a) ? OM_SAVE_IN(1) : 0) | (omi_wants(b) ? OM_SAVE_IN(0) : 0);
+    case SAVES_QUOTIENT:
+        return OM_SAVE_IN(1) | (omi_wants(b) ? OM_SAVE_OUT(0) : 0);
+    case SAVES_BOTH:
+        return OM_SAVE_IN(0) | OM_SAVE_IN(1);
+    case SAVES_NOTHING:
+        break;
+    }
+    return 0;
+}
+
+/* An integer divisor may hold no zero (AR-9.1). */
+static bool divisor_ok(om_binary_kind k, om_tensor *b) {
+    if (k != OM_B_DIV || !(omi_type_bit((om_dtype)b->dtype) & OMI_TYPE_INT)) return true;
+    om_view bv = omi_view(b);
+    if (!omi_any_zero(&bv)) return true;
+    omi_fail(OM_ERR_VALUE, "b, %s, is the divisor and holds a zero", OMI_T(b));
+    return false;
+}
+
+typedef struct binary_row {
+    om_binary_kind kind;
+    uint32_t types;
+    bool bools; /* the result */
+    binary_saves saves;
+    om_backward_fn backward;
+} binary_row;
+
+OM_INLINE om_tensor *binary_op(om_op op, om_tensor *a, om_tensor *b, const binary_row *row) {
+    if (!binary_args(a, b, row->types) || !divisor_ok(row->kind, b)) return NULL;
+    om_tensor *y = binary_compute(row->kind, a, b, row->bools ? OM_BOOL : (om_dtype)a->dtype);
     if (!y) return NULL;
-    return omi_record1(op, NULL, NULL, 2, (om_tensor *[]){a, b}, y, maxmin_backward,
-                       OM_SAVE_IN(0) | OM_SAVE_IN(1));
+    return omi_record1(op, NULL, NULL, 2, (om_tensor *[]){a, b}, y, row->backward,
+                       binary_save(row->saves, a, b));
 }
 
-om_tensor *om_maximum(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_maximum");
-    return maxmin_op(OM_OP_MAXIMUM, OM_B_MAX, a, b);
-}
-om_tensor *om_minimum(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_minimum");
-    return maxmin_op(OM_OP_MINIMUM, OM_B_MIN, a, b);
-}
-
-/* ---- comparisons and logic: bool, without gradient
- * ------------------------------------------------------- */
-
-static om_tensor *bool_op(om_op op, om_binary_kind k, om_tensor *a, om_tensor *b, uint32_t types) {
-    if (!binary_args(a, b, types)) return NULL;
-    om_tensor *y = binary_compute(k, a, b, OM_BOOL);
-    if (!y) return NULL;
-    return omi_record1(op, NULL, NULL, 2, (om_tensor *[]){a, b}, y, NULL, 0);
-}
-
-om_tensor *om_equal(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_equal");
-    return bool_op(OM_OP_EQUAL, OM_B_EQUAL, a, b, OMI_TYPE_ALL);
-}
-om_tensor *om_not_equal(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_not_equal");
-    return bool_op(OM_OP_NOT_EQUAL, OM_B_NOT_EQUAL, a, b, OMI_TYPE_ALL);
-}
-om_tensor *om_less(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_less");
-    return bool_op(OM_OP_LESS, OM_B_LESS, a, b, OMI_TYPE_NUM);
-}
-om_tensor *om_less_equal(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_less_equal");
-    return bool_op(OM_OP_LESS_EQUAL, OM_B_LESS_EQUAL, a, b, OMI_TYPE_NUM);
-}
-om_tensor *om_greater(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_greater");
-    return bool_op(OM_OP_GREATER, OM_B_GREATER, a, b, OMI_TYPE_NUM);
-}
-om_tensor *om_greater_equal(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_greater_equal");
-    return bool_op(OM_OP_GREATER_EQUAL, OM_B_GREATER_EQUAL, a, b, OMI_TYPE_NUM);
-}
-om_tensor *om_and(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_and");
-    return bool_op(OM_OP_AND, OM_B_AND, a, b, OMI_TYPE_BOOL);
-}
-om_tensor *om_or(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_or");
-    return bool_op(OM_OP_OR, OM_B_OR, a, b, OMI_TYPE_BOOL);
-}
-om_tensor *om_xor(om_tensor *a, om_tensor *b) {
-    OMI_ENTER("om_xor");
-    return bool_op(OM_OP_XOR, OM_B_XOR, a, b, OMI_TYPE_BOOL);
-}
+// clang-format off
+#define IS_LIKE  false
+#define IS_BOOLS true
+#define OM_BINARY(name, OP, ID, type_set, result, what, backward, loop, kernel, made, node, since, node_type_set, gradient) \
+    om_tensor *om_##name(om_tensor *a, om_tensor *b) { \
+        OMI_ENTER("om_" #name); \
+        return binary_op(OM_OP_##OP, a, b, &(const binary_row){OM_B_##ID, type_set, IS_##result, SAVES_##what, backward}); \
+    }
+#include "compute/binary.def"
+#undef OM_BINARY
+// clang-format on
 
 /* ---- where
  * ---------------------------------------------------------------------------------------------- */

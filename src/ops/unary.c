@@ -17,42 +17,30 @@
 /* ---- functions
  * ------------------------------------------------------------------------------------ */
 
+// clang-format off
+/* The kind of a recorded operator: its row's, or the one that Gelu's attribute chooses. */
+#define KIND_WHOLE(ID)    case OM_OP_##ID: return OM_U_##ID;
+#define KIND_CALLED(ID)   case OM_OP_##ID: return OM_U_##ID;
+#define KIND_COMPOSED(ID) case OM_OP_##ID: return OM_U_##ID;
+#define KIND_NODE(ID)
+#define KIND_KIND(ID)
 static om_unary_kind unary_kind(om_op op, const void *raw) {
     switch (op) {
-    case OM_OP_NEG:
-        return OM_U_NEG;
-    case OM_OP_ABS:
-        return OM_U_ABS;
-    case OM_OP_EXP:
-        return OM_U_EXP;
-    case OM_OP_LOG:
-        return OM_U_LOG;
-    case OM_OP_SQRT:
-        return OM_U_SQRT;
-    case OM_OP_TANH:
-        return OM_U_TANH;
-    case OM_OP_SIGMOID:
-        return OM_U_SIGMOID;
-    case OM_OP_ERF:
-        return OM_U_ERF;
-    case OM_OP_RELU:
-        return OM_U_RELU;
-    case OM_OP_GELU:
-        return ((const om_gelu_raw *)raw)->tanh ? OM_U_GELU_TANH : OM_U_GELU;
-    case OM_OP_SILU:
-        return OM_U_SILU;
-    case OM_OP_RECIPROCAL:
-        return OM_U_RECIPROCAL;
-    default:
-        return OM_U_NOT;
+#define OM_UNARY(name, ID, types, saves, loop, made, node, since, node_types, attrs, gradient) KIND_##made(ID)
+#include "compute/unary.def"
+#undef OM_UNARY
+    case OM_OP_GELU: return ((const om_gelu_raw *)raw)->tanh ? OM_U_GELU_TANH : OM_U_GELU;
+    default: return OM_U_COUNT;
     }
 }
+// clang-format on
 
 static om_status unary_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {
     if (!dy[0] || !omi_needs(r, 0)) return OM_OK;
     om_unary_kind k = unary_kind(r->op, r->raw);
     om_tensor *s    = dy[0];
-    if (r->save_mask) s = omi_unary_saves_output(k) ? omi_saved_out(r, 0) : omi_saved_in(r, 0);
+    if (r->save_mask)
+        s = omi_unary_saves_of(k) == OM_SAVES_OUT ? omi_saved_out(r, 0) : omi_saved_in(r, 0);
     om_tensor *y = omi_new_like(dy[0]);
     if (!y) return omi_pending_status;
     om_view sv = omi_view(s), gv = omi_view(dy[0]), yv = omi_view(y);
@@ -76,48 +64,30 @@ static om_tensor *unary_op(om_op op, om_tensor *x, uint32_t types, const void *r
         yv = omi_view(y);
     }
     omi_unary(k, &xv, &yv, false);
-    uint32_t save = op == OM_OP_NEG             ? 0
-                    : omi_unary_saves_output(k) ? OM_SAVE_OUT(0)
-                                                : OM_SAVE_IN(0);
-    return omi_record1(op, raw, NULL, 1, &x, y, unary_backward, save);
+    om_unary_saves saves = omi_unary_saves_of(k);
+    uint32_t save        = saves == OM_SAVES_OUT  ? OM_SAVE_OUT(0)
+                           : saves == OM_SAVES_IN ? OM_SAVE_IN(0)
+                                                  : 0;
+    return omi_record1(op, raw, NULL, 1, &x, y,
+                       saves == OM_SAVES_NO_GRADIENT ? NULL : unary_backward, save);
 }
 
-om_tensor *om_neg(om_tensor *x) {
-    OMI_ENTER("om_neg");
-    return unary_op(OM_OP_NEG, x, OMI_TYPE_NUM, NULL);
-}
-om_tensor *om_abs(om_tensor *x) {
-    OMI_ENTER("om_abs");
-    return unary_op(OM_OP_ABS, x, OMI_TYPE_NUM, NULL);
-}
-om_tensor *om_exp(om_tensor *x) {
-    OMI_ENTER("om_exp");
-    return unary_op(OM_OP_EXP, x, OMI_TYPE_F32, NULL);
-}
-om_tensor *om_log(om_tensor *x) {
-    OMI_ENTER("om_log");
-    return unary_op(OM_OP_LOG, x, OMI_TYPE_F32, NULL);
-}
-om_tensor *om_sqrt(om_tensor *x) {
-    OMI_ENTER("om_sqrt");
-    return unary_op(OM_OP_SQRT, x, OMI_TYPE_FLOAT, NULL);
-}
-om_tensor *om_tanh(om_tensor *x) {
-    OMI_ENTER("om_tanh");
-    return unary_op(OM_OP_TANH, x, OMI_TYPE_F32, NULL);
-}
-om_tensor *om_sigmoid(om_tensor *x) {
-    OMI_ENTER("om_sigmoid");
-    return unary_op(OM_OP_SIGMOID, x, OMI_TYPE_F32, NULL);
-}
-om_tensor *om_erf(om_tensor *x) {
-    OMI_ENTER("om_erf");
-    return unary_op(OM_OP_ERF, x, OMI_TYPE_F32, NULL);
-}
-om_tensor *om_relu(om_tensor *x) {
-    OMI_ENTER("om_relu");
-    return unary_op(OM_OP_RELU, x, OMI_TYPE_F32 | OMI_TYPE_INT, NULL);
-}
+// clang-format off
+#define CALL_WHOLE(name, ID, types) UNARY_CALL(name, ID, types)
+#define CALL_CALLED(name, ID, types) UNARY_CALL(name, ID, types)
+#define CALL_COMPOSED(name, ID, types) UNARY_CALL(name, ID, types)
+#define CALL_NODE(name, ID, types)
+#define CALL_KIND(name, ID, types)
+#define UNARY_CALL(name, ID, types)                                                                \
+    om_tensor *om_##name(om_tensor *x) {                                                           \
+        OMI_ENTER("om_" #name);                                                                    \
+        return unary_op(OM_OP_##ID, x, types, NULL);                                               \
+    }
+#define OM_UNARY(name, ID, types, saves, loop, made, node, since, node_types, attrs, gradient) CALL_##made(name, ID, types)
+#include "compute/unary.def"
+#undef OM_UNARY
+// clang-format on
+
 om_tensor *om_gelu(om_tensor *x) {
     OMI_ENTER("om_gelu");
     return unary_op(OM_OP_GELU, x, OMI_TYPE_F32, &(om_gelu_raw){.tanh = 0});
@@ -125,24 +95,6 @@ om_tensor *om_gelu(om_tensor *x) {
 om_tensor *om_gelu_tanh(om_tensor *x) {
     OMI_ENTER("om_gelu_tanh");
     return unary_op(OM_OP_GELU, x, OMI_TYPE_F32, &(om_gelu_raw){.tanh = 1});
-}
-om_tensor *om_silu(om_tensor *x) {
-    OMI_ENTER("om_silu");
-    return unary_op(OM_OP_SILU, x, OMI_TYPE_F32, NULL);
-}
-om_tensor *om_reciprocal(om_tensor *x) {
-    OMI_ENTER("om_reciprocal");
-    return unary_op(OM_OP_RECIPROCAL, x, OMI_TYPE_F32, NULL);
-}
-
-om_tensor *om_not(om_tensor *x) {
-    OMI_ENTER("om_not");
-    if (!omi_args1(x) || !omi_need_dtype(x, OMI_TYPE_BOOL)) return NULL;
-    om_tensor *y = omi_new_like(x);
-    if (!y) return NULL;
-    om_view xv = omi_view(x), yv = omi_view(y);
-    omi_unary(OM_U_NOT, &xv, &yv, false);
-    return omi_record1(OM_OP_NOT, NULL, NULL, 1, &x, y, NULL, 0);
 }
 
 /* ---- clamp

@@ -19,20 +19,14 @@ static om_tvalue *joined(om_lowering *lw, const char *type, om_tvalue *a, om_tva
     }                                                                                              \
     const om_lower_rule omi_lower_##name = {.emit = lower_##name};
 
-TWO_OPERANDS(add, "Add")
-TWO_OPERANDS(sub, "Sub")
-TWO_OPERANDS(mul, "Mul")
-TWO_OPERANDS(div, "Div")
-TWO_OPERANDS(maximum, "Max")
-TWO_OPERANDS(minimum, "Min")
-TWO_OPERANDS(equal, "Equal")
-TWO_OPERANDS(less, "Less")
-TWO_OPERANDS(less_equal, "LessOrEqual")
-TWO_OPERANDS(greater, "Greater")
-TWO_OPERANDS(greater_equal, "GreaterOrEqual")
-TWO_OPERANDS(and, "And")
-TWO_OPERANDS(or, "Or")
-TWO_OPERANDS(xor, "Xor")
+// clang-format off
+#define LOWER_WHOLE(name, node) TWO_OPERANDS(name, #node)
+#define LOWER_MANY(name, node)  TWO_OPERANDS(name, #node)
+#define LOWER_CALLED(name, node)
+#define OM_BINARY(name, OP, ID, types, result, saves, backward, loop, kernel, made, node, since, node_types, gradient) LOWER_##made(name, node)
+#include "compute/binary.def"
+#undef OM_BINARY
+// clang-format on
 
 static om_status lower_not_equal(om_lowering *lw, const om_call *call, om_tvalue *const *in,
                                  om_tvalue **out) {

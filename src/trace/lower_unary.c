@@ -19,16 +19,16 @@ static om_tvalue *same_shape(om_lowering *lw, const char *type, uint32_t n_in, o
     }                                                                                              \
     const om_lower_rule omi_lower_##name = {.emit = lower_##name};
 
-ONE_NODE(neg, "Neg")
-ONE_NODE(abs, "Abs")
-ONE_NODE(exp, "Exp")
-ONE_NODE(log, "Log")
-ONE_NODE(sqrt, "Sqrt")
-ONE_NODE(tanh, "Tanh")
-ONE_NODE(sigmoid, "Sigmoid")
-ONE_NODE(erf, "Erf")
-ONE_NODE(reciprocal, "Reciprocal")
-ONE_NODE(not, "Not")
+// clang-format off
+#define LOWER_WHOLE(name, node) ONE_NODE(name, #node)
+#define LOWER_CALLED(name, node)
+#define LOWER_COMPOSED(name, node)
+#define LOWER_NODE(name, node)
+#define LOWER_KIND(name, node)
+#define OM_UNARY(name, ID, types, saves, loop, made, node, since, node_types, attrs, gradient) LOWER_##made(name, node)
+#include "compute/unary.def"
+#undef OM_UNARY
+// clang-format on
 
 /* ONNX Relu of integers has no kernel in ONNX Runtime: a Clip with a lower bound is the same. */
 static om_status lower_relu(om_lowering *lw, const om_call *call, om_tvalue *const *in,
