@@ -26,30 +26,31 @@ static void item_offsets(const om_matmul_plan *p, int64_t item, int64_t *a, int6
     }
 }
 
-/* The whole of one item as kernel arguments. packed: panel16, or NULL to read b in place. */
-static om_gemm_args item_args(const mm_run *r, int64_t item, int64_t a, int64_t b, int64_t c,
-                              const float *packed) {
+/* The whole of one item as kernel arguments. packed: panel16, or NULL to read b in place. Field by
+ * field: a struct that is built and then copied waits for its own stores, a third of a 4x4 product.
+ */
+static void item_args(om_gemm_args *g, const mm_run *r, int64_t item, int64_t a, int64_t b,
+                      int64_t c, const float *packed) {
     const om_matmul_plan *p = r->p;
-    om_gemm_args g          = {.m     = p->m,
-                               .n     = p->n,
-                               .k     = p->k,
-                               .a     = (const float *)r->a + a,
-                               .a_rs  = p->a_rs,
-                               .a_cs  = p->a_cs,
-                               .b     = packed ? packed : (const float *)r->b + b,
-                               .b_ps  = p->k * 16,
-                               .b_rs  = p->b_rs,
-                               .b_cs  = p->b_cs,
-                               .y     = (float *)r->x->y + item * p->m * p->n,
-                               .y_rs  = p->n,
-                               .alpha = p->alpha,
-                               .beta  = p->beta};
-    if (p->has_c) {
-        g.c    = (const float *)r->x->c + c;
-        g.c_rs = p->c_rs;
-        g.c_cs = p->c_cs;
-    }
-    return g;
+    g->m                    = p->m;
+    g->n                    = p->n;
+    g->k                    = p->k;
+    g->a                    = (const float *)r->a + a;
+    g->a_rs                 = p->a_rs;
+    g->a_cs                 = p->a_cs;
+    g->b                    = packed ? packed : (const float *)r->b + b;
+    g->b_ps                 = p->k * 16;
+    g->b_rs                 = p->b_rs;
+    g->b_cs                 = p->b_cs;
+    g->y                    = (float *)r->x->y + item * p->m * p->n;
+    g->y_rs                 = p->n;
+    g->into                 = false;
+    g->c                    = p->has_c ? (const float *)r->x->c + c : NULL;
+    g->c_rs                 = p->c_rs;
+    g->c_cs                 = p->c_cs;
+    g->alpha                = p->alpha;
+    g->beta                 = p->beta;
+    g->ws                   = NULL;
 }
 
 static void mm_kernel(const om_matmul_plan *p, const om_gemm_args *g) {
@@ -85,8 +86,9 @@ static void run_item(void *arg, int64_t item, int worker) {
                           omi_ceil_div(p->n, 16));
         packed = own;
     }
-    om_gemm_args g = item_args(r, item, a, b, c, packed);
-    g.ws           = own + p->own_b;
+    om_gemm_args g;
+    item_args(&g, r, item, a, b, c, packed);
+    g.ws = own + p->own_b;
     mm_kernel(p, &g);
     mm_finish(r, &g, item * p->m, 0);
 }
@@ -95,9 +97,10 @@ static void run_block_of_grid(void *arg, int64_t chunk, int worker) {
     const mm_run *r         = arg;
     const om_matmul_plan *p = r->p;
     int64_t i0 = chunk / p->gn * p->rows, j0 = chunk % p->gn * p->cols;
-    om_gemm_args g = item_args(r, r->item, r->at_a, r->at_b, r->at_c, packed_b(r));
-    g.m            = omi_min64(p->m - i0, p->rows);
-    g.n            = omi_min64(p->n - j0, p->cols);
+    om_gemm_args g;
+    item_args(&g, r, r->item, r->at_a, r->at_b, r->at_c, packed_b(r));
+    g.m = omi_min64(p->m - i0, p->rows);
+    g.n = omi_min64(p->n - j0, p->cols);
     g.a += i0 * p->a_rs;
     g.b += p->b_form == OM_MM_B_PLACE ? j0 * p->b_cs : j0 / 16 * g.b_ps;
     g.y += i0 * p->n + j0;
@@ -111,8 +114,9 @@ static void run_group(void *arg, int64_t group, int worker) {
     const mm_run *r         = arg;
     const om_matmul_plan *p = r->p;
     int64_t k               = group * OM_GEMM_SB;
-    om_gemm_args g          = item_args(r, r->item, r->at_a, r->at_b, r->at_c, packed_b(r));
-    g.k                     = omi_min64(p->k - k, OM_GEMM_SB);
+    om_gemm_args g;
+    item_args(&g, r, r->item, r->at_a, r->at_b, r->at_c, packed_b(r));
+    g.k = omi_min64(p->k - k, OM_GEMM_SB);
     g.a += k * p->a_cs;
     g.b += p->b_form == OM_MM_B_PLACE ? k * p->b_rs : k * 16;
     g.c     = NULL;
@@ -137,7 +141,8 @@ static void run_items_in_turn(mm_run *r) {
             continue;
         }
         omi_parallel_at_most(p->workers, p->slots, run_group, r);
-        om_gemm_args g = item_args(r, r->item, r->at_a, r->at_b, r->at_c, NULL);
+        om_gemm_args g;
+        item_args(&g, r, r->item, r->at_a, r->at_b, r->at_c, NULL);
         p->kern->gemm_combine_f32(&g, r->slot, p->m * p->n, p->slots);
         mm_finish(r, &g, r->item * p->m, 0);
     }
