@@ -129,6 +129,14 @@ static void show_values(om_graph *g, bool inputs) {
     }
 }
 
+/* Parts that are planned one by one; 1 where one plan serves all or it cannot be run. */
+static int parts_of(om_graph *g, om_arith arith) {
+    int parts = 1;
+    om_error e;
+    if (om_graph_parts(g, arith, &parts) != OM_OK) om_catch(&e);
+    return parts;
+}
+
 static om_status show_text(om_graph *g, om_arith arith, bool nodes, bool weights, int *n_problems) {
     printf("IR %lld, opset %lld, made by ", (long long)om_graph_ir_version(g),
            (long long)om_graph_opset(g));
@@ -156,6 +164,9 @@ static om_status show_text(om_graph *g, om_arith arith, bool nodes, bool weights
             printf("cannot be run: %d problem%s, above\n", p.n, p.n == 1 ? "" : "s");
         else
             printf("can be run in %s arithmetic\n", arith == OM_EXACT ? "Exact" : "Fast");
+        if (!p.n && parts_of(g, arith) != 1)
+            printf("sizes are met while running: planned in %d parts, not ahead\n",
+                   parts_of(g, arith));
     }
     return st;
 }
@@ -187,6 +198,7 @@ static om_status show_json(om_graph *g, om_arith arith, int *n_problems) {
     *n_problems  = p.n;
     json_close(&j, ']');
     json_bool(&j, "runnable", st == OM_OK && p.n == 0);
+    json_int(&j, "parts", st == OM_OK && p.n == 0 ? parts_of(g, arith) : 0);
     json_close(&j, '}');
     return st;
 }

@@ -14,7 +14,7 @@ from onnx import defs
 import families
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-KINDS = {"INT": "INT", "FLAG": "INT", "FLOAT": "FLOAT", "TEXT": "STRING", "INTS": "INTS", "TENSOR": "TENSOR"}
+KINDS = {"INT": "INT", "FLAG": "INT", "FLOAT": "FLOAT", "TEXT": "STRING", "INTS": "INTS", "TENSOR": "TENSOR", "GRAPH": "GRAPH"}
 CONSTANTS = {"FLT_MAX": 3.4028234663852886e38, "-FLT_MAX": -3.4028234663852886e38}
 # Where a row says less than ONNX on purpose: outputs that are not computed, an input that may be absent earlier.
 OUTPUTS_LEFT_OUT = {"BatchNormalization", "LayerNormalization", "MaxPool"}
@@ -30,7 +30,7 @@ def rows():
 def operands(text):
     """'one', 'opt' or 'many' for each."""
     words = families.split_args(text[text.index("(") + 1:])[0]
-    return ["many" if "_MANY" in w else "opt" if "_OPT" in w else "one" for w in words]
+    return ["many" if "_MANY" in w or "_ANY" in w else "opt" if "_OPT" in w else "one" for w in words]
 
 
 def attributes(text):

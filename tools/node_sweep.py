@@ -471,6 +471,61 @@ def global_pool(m, opset):
     m.put(m.values((1, 2) + m.shape(1, 3, (1, 2, 5)), F32))
 
 
+def subgraph(nodes, ins, outs, consts=None):
+    def info(name):
+        kind = {"i": onnx.TensorProto.INT64, "go": onnx.TensorProto.BOOL}.get(name)
+        return helper.make_tensor_value_info(name, kind or onnx.TensorProto.FLOAT, [] if kind else None)
+    return helper.make_graph(nodes, "sub", [info(n) for n in ins], [helper.make_empty_tensor_value_info(n) for n in outs],
+                             [numpy_helper.from_array(np.asarray(v), k) for k, v in (consts or {}).items()])
+
+
+def branch_of(m, word):
+    made = [helper.make_node("Cast", ["i0"], [word + "c"], to=1), helper.make_node("Add", [word + "c", word + "w"], [word])]
+    if m.chance(30):
+        made.append(helper.make_node("Concat", [word, word], [word + "y"], axis=0))
+    return subgraph(made, [], [made[-1].output[0]], {word + "w": m.values(m.shape(1, 3), F32)})
+
+
+def if_node(m, v):
+    m.put(m.values(m.r.choice([(), (), (1,)]), BOOL))
+    m.attrs["then_branch"] = branch_of(m, "a")
+    m.attrs["else_branch"] = branch_of(m, "b")
+
+
+def loop(m, v):
+    m.put(None if m.chance(5) else np.array(m.r.randint(-1, 4)), const=m.chance(40))
+    m.put(None if m.inputs[0][1] is not None and m.chance(40) else np.array(m.chance(70 if m.inputs[0][1] is not None else 0)))
+    shape = m.shape(1, 3, sizes=(1, 2, 3, 5))  # ONNX Runtime stacks empty outputs of different sizes
+    m.put(m.values(shape, F32))
+    m.put(m.values(shape, F32))
+    step = m.r.choice([helper.make_node("Add", ["s", "t"], ["u"]), helper.make_node("Concat", ["s", "t"], ["u"], axis=m.axis(len(shape))),
+                       helper.make_node("Mul", ["s", "i3"], ["u"]), helper.make_node("Neg", ["s"], ["u"])])
+    body = [helper.make_node("Identity", ["go"], ["on"]), step, helper.make_node("Identity", ["s" if step.op_type == "Neg" else "t"], ["x"]),
+            helper.make_node("Relu", ["u"], ["q"])]
+    m.outputs = 3
+    m.attrs["body"] = subgraph(body, ["i", "go", "s", "t"], ["on", "u", "x", "q"])
+
+
+def scan(m, v):
+    item, long = m.shape(0, 2, sizes=(1, 2, 3)), m.r.randint(1, 4)
+    axis, back, to = m.r.randint(0, len(item)), m.r.randint(0, 1), m.r.randint(0, len(item))
+    m.put(m.values(item, F32))
+    m.put(m.values(item[:axis] + (long,) + item[axis:], F32))
+    m.attrs["body"] = subgraph([helper.make_node("Add", ["s", "x"], ["u"]), helper.make_node("Mul", ["u", "x"], ["q"])], ["s", "x"], ["u", "q"])
+    m.attrs["num_scan_inputs"] = 1
+    if axis or m.chance(50):
+        m.attrs["scan_input_axes"] = [axis - (len(item) + 1 if m.chance(30) else 0)]
+    m.attr("scan_input_directions", [back])
+    m.attr("scan_output_directions", [1 - back])
+    m.attr("scan_output_axes", [to])
+    m.outputs = 2
+
+
+def nonzero(m, v):  # of a scalar ONNX gives [0, n], ONNX Runtime [1, n]
+    t = m.r.choice([F32, I64, I32, U8, BOOL])
+    m.put(m.values(m.shape(1, 4), t, -1, 1) * (m.values((), I64, 0, 1).astype(t) if t != BOOL else True))
+
+
 TYPES = {
     **dict.fromkeys(["Neg", "Abs", "Relu"], unary), **dict.fromkeys(["Exp", "Tanh", "Sigmoid", "Erf", "Sin", "Cos"], floats),
     **dict.fromkeys(["Log", "Sqrt", "Reciprocal"], positive), "Gelu": gelu, "Not": lambda m, v: m.put(m.values(m.shape(), BOOL)),
@@ -484,7 +539,7 @@ TYPES = {
     "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Shape": shape_of, "Size": anything, "ConstantOfShape": fill, "Range": count,
     "Transpose": transpose, "Slice": slices, "Gather": gather, "Concat": concat, "Split": split, "Expand": expand, "Pad": pad,
     "Trilu": trilu, "TopK": topk, "Conv": conv, "MaxPool": pool, "AveragePool": average_pool,
-    **dict.fromkeys(["GlobalAveragePool", "GlobalMaxPool"], global_pool),
+    **dict.fromkeys(["GlobalAveragePool", "GlobalMaxPool"], global_pool), "If": if_node, "Loop": loop, "Scan": scan, "NonZero": nonzero,
 }
 
 

@@ -222,6 +222,7 @@
 #define om_session_new(...) (om_here_call(__FILE__, __LINE__), om_session_new(__VA_ARGS__))
 #define om_session_load(...) (om_here_call(__FILE__, __LINE__), om_session_load(__VA_ARGS__))
 #define om_graph_check(...) (om_here_call(__FILE__, __LINE__), om_graph_check(__VA_ARGS__))
+#define om_graph_parts(...) (om_here_call(__FILE__, __LINE__), om_graph_parts(__VA_ARGS__))
 #define om_session_input(...) (om_here_call(__FILE__, __LINE__), om_session_input(__VA_ARGS__))
 #define om_session_output(...) (om_here_call(__FILE__, __LINE__), om_session_output(__VA_ARGS__))
 #define om_session_run(...) (om_here_call(__FILE__, __LINE__), om_session_run(__VA_ARGS__))

@@ -64,6 +64,12 @@ OM_API void om_session_free(om_session *s);
  * `onemodel inspect` uses it. */
 OM_API om_status om_graph_check(om_graph *g, om_arith arith, om_write_fn write, void *ctx);
 
+/* In how many parts a graph is planned: 1 when one plan serves it, so that om_session_prepare and
+ * om_session_memory do; one more for each node, those of subgraphs too, whose sizes are met only
+ * while it runs (If, Loop, Scan, NonZero). Makes no plan. Fails as om_session_new does for a graph
+ * that cannot be run. */
+OM_API om_status om_graph_parts(om_graph *g, om_arith arith, int *parts);
+
 OM_API int om_session_n_inputs(const om_session *s);
 OM_API int om_session_n_outputs(const om_session *s);
 OM_API om_status om_session_input(const om_session *s, int i, om_value_info *out);

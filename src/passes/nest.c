@@ -122,6 +122,7 @@ static om_status make_child(om_program *p, om_pnode *n, const shape_of_nest *s, 
     nest->n = k + 1;
     p->nested += omi_program_held(nest->child[k]);
     p->n_parts += nest->child[k]->n_parts;
+    p->n_met += nest->child[k]->n_met;
     return take_types(p, n, s, k, nest->child[k], pr);
 }
 

@@ -89,9 +89,9 @@ typedef struct om_program {
     uint32_t n_lent;
     om_nest *nests;
     om_stage *stages;
-    uint32_t n_stages, n_parts; /* parts: of its children too                  */
-    bool staged;                /* run in stages, not by one plan                 */
-    uint32_t first_met;         /* index in the graph of the first node that is met while running */
+    uint32_t n_stages, n_parts, n_met; /* parts, nodes met while running: of its children too */
+    bool staged;                       /* run in stages, not by one plan                 */
+    uint32_t first_met; /* index in the graph of the first node that is met while running */
 } om_program;
 
 /* All problems of g, one a line; the status of the gravest: OM_ERR_UNSUPPORTED before the rest. */

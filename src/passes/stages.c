@@ -200,6 +200,7 @@ om_status omi_program_cut(om_program *p) {
     for (uint32_t i = 0; i < p->n_nodes; i = stage_end(p, i), stages++) {
         if (!any && met(p, i)) p->first_met = p->nodes[i].index;
         any = any || met(p, i);
+        p->n_met += met(p, i);
     }
     p->staged = any || p->inner;
     if (!p->staged) return OM_OK;

@@ -103,6 +103,17 @@ om_status om_graph_check(om_graph *g, om_arith arith, om_write_fn write, void *c
     return s;
 }
 
+om_status om_graph_parts(om_graph *g, om_arith arith, int *parts) {
+    OMI_ENTER("om_graph_parts");
+    if (omi_failed()) return om_pending();
+    if (!g || !parts) return omi_fail(OM_ERR_ARG, "the graph or the result is NULL");
+    om_program *p = new_program(g, arith, 0);
+    if (!p) return om_pending();
+    *parts = (int)omi_min64((int64_t)p->n_met + 1, INT32_MAX);
+    omi_program_release(p);
+    return OM_OK;
+}
+
 static int workers_of(const om_session *s) {
     int all = om_threads();
     return s->threads && s->threads < all ? s->threads : all;

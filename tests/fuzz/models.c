@@ -31,7 +31,7 @@ typedef struct maker {
 
 /* Inputs by letter: x any value, f a float one, i an int64 list (often constant), b a bool,
  * capital: may be absent, '*': one to four. Attributes: name:kind, kinds i int, l list, f float, b
- * flag, s text of choices, t a tensor of one element. */
+ * flag, s text of choices, t a tensor of one element, g a subgraph (always there). */
 typedef struct node_type {
     const char *type, *in, *attrs;
 } node_type;
@@ -60,6 +60,11 @@ static const node_type types[] = {
     {"Min", "*x", ""},
     {"Sum", "*f", ""},
     {"Mean", "*f", ""},
+    {"If", "b", "then_branch:g else_branch:g"},
+    {"Loop", "IBfx", "body:g"},
+    {"Scan", "fx",
+     "body:g num_scan_inputs:i scan_input_axes:l scan_input_directions:l scan_output_axes:l"},
+    {"NonZero", "x", ""},
     {"Where", "bff", ""},
     {"Clip", "fFF", ""},
     {"Cast", "x", "to:d saturate:b"},
@@ -269,6 +274,51 @@ static pb list_attr(fuzz_rng *g, const char *name) {
     return a;
 }
 
+static void name_info(pb *to, uint32_t field, const char *name) {
+    pb info = {0};
+    pb_str(&info, 1, name);
+    pb_msg(to, field, &info);
+}
+
+/* For a Loop over two states mostly, else for a Scan or a branch: a node over what comes in or is
+ * captured, its results out. Sometimes with one input or output too many or few. */
+static pb graph_attr(maker *m, const char *name) {
+    static const char *const in[] = {"q0", "q1", "q2", "q3", "q4"};
+    static const char *const of[] = {"Add", "Mul", "Concat", "Neg", "Identity", "Equal", "NonZero"};
+    fuzz_rng *g                   = m->g;
+    bool body                     = strcmp(name, "body") == 0;
+    pb a = attr_head(name, 5), sub = {0};
+    int n_in = body ? (fuzz_chance(g, 60) ? 4 : 2 + (int)fuzz_below(g, 4)) : 0;
+    for (int k = 0; k < n_in && k < 5; k++)
+        name_info(&sub, 11, in[k]);
+    int nodes = 1 + (int)fuzz_below(g, 3);
+    for (int k = 0; k < nodes; k++) {
+        pb n          = {0};
+        const char *t = of[fuzz_below(g, 7)];
+        char out[16];
+        snprintf(out, sizeof out, "r%d", k);
+        for (int i = strcmp(t, "Add") && strcmp(t, "Mul") && strcmp(t, "Equal") ? 1 : 2; i > 0; i--)
+            pb_str(&n, 1,
+                   n_in && fuzz_chance(g, 70) ? in[fuzz_below(g, n_in < 5 ? n_in : 5)]
+                   : m->n                     ? m->v[fuzz_below(g, m->n)].name
+                                              : "r0");
+        pb_str(&n, 2, out);
+        pb_str(&n, 4, t);
+        if (strcmp(t, "Concat") == 0) {
+            pb axis = attr_head("axis", 2);
+            pb_int_field(&axis, 3, 0);
+            pb_msg(&n, 5, &axis);
+        }
+        pb_msg(&sub, 1, &n);
+    }
+    pb_str(&sub, 2, "sub");
+    if (body) name_info(&sub, 12, n_in > 1 && fuzz_chance(g, 80) ? "q1" : "r0");
+    for (int k = body ? 1 + (int)fuzz_below(g, 4) : 1; k > 0; k--)
+        name_info(&sub, 12, fuzz_chance(g, 50) && n_in > 2 ? "q2" : "r0");
+    pb_msg(&a, 6, &sub);
+    return a;
+}
+
 static pb one_attr(fuzz_rng *g, const char *name, char kind) {
     static const char *const texts[] = {"tanh",  "none",       "constant", "reflect", "edge",
                                         "VALID", "SAME_UPPER", "NOTSET",   ""};
@@ -297,8 +347,8 @@ static void put_attrs(maker *m, pb *node, const char *list) {
         char name[32];
         size_t n = strcspn(list, ":");
         snprintf(name, sizeof name, "%.*s", (int)n, list);
-        if (fuzz_chance(m->g, 45)) {
-            pb a = one_attr(m->g, name, list[n + 1]);
+        if (list[n + 1] == 'g' || fuzz_chance(m->g, 45)) {
+            pb a = list[n + 1] == 'g' ? graph_attr(m, name) : one_attr(m->g, name, list[n + 1]);
             pb_msg(node, 5, &a);
         }
         list += n + 2;

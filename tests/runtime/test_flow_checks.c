@@ -242,6 +242,22 @@ static void what_a_loop_makes_counts(void **state) {
 /* ---- what cannot be planned ahead -------------------------------------------------------------
  */
 
+static void parts_are_counted(void **state) {
+    (void)state;
+    om_graph *g[] = {done(looped(2, stay)), done(nested(3)), begin(20)};
+    in(g[2], "x", OM_F32, "n");
+    node(g[2], "Relu", "x", "y");
+    out(g[2], "y");
+    g[2] = done(g[2]);
+    for (int i = 0; i < 3; i++) {
+        int parts = 0;
+        om_graph_parts(g[i], OM_EXACT, &parts);
+        check_ok();
+        assert_int_equal(parts, ((int[]){2, 4, 1})[i]);
+        om_graph_release(g[i]);
+    }
+}
+
 static void it_cannot_be_prepared(void **state) {
     (void)state;
     om_session *s = session(looped(2, stay));
@@ -262,6 +278,7 @@ int main(void) {
         OM_TEST(an_endless_loop_can_be_cancelled),
         OM_TEST(what_a_loop_makes_counts),
         OM_TEST(it_cannot_be_prepared),
+        OM_TEST(parts_are_counted),
     };
     return cmocka_run_group_tests_name("flow_checks", tests, NULL, NULL);
 }
