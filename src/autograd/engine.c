@@ -125,6 +125,17 @@ static om_tensor *copy_of(om_tensor *g) {
     return copy;
 }
 
+/* Is the one reference all there is, so that writing into g changes nothing that anyone can see? */
+static bool alone(const om_tensor *g) {
+    return atomic_load(&g->refs) == 1 && atomic_load(&g->storage->refs) == 1 &&
+           omi_buffer_writable(g->storage->buf) && omi_contiguous(g) && g->offset == 0;
+}
+
+om_tensor *omi_grad_like(om_tensor *dy) {
+    // Whoever watches compares the two.
+    return alone(dy) && !omi_backward_watch ? dy : omi_new_like(dy);
+}
+
 /* *slot = *slot + g, or g itself when first. A first term is taken as is and may be shared, so it
  * is copied before anything is added into it. */
 static om_status add_term(om_tensor **slot, om_tensor *g) {
@@ -133,9 +144,7 @@ static om_status add_term(om_tensor **slot, om_tensor *g) {
         return OM_OK;
     }
     om_tensor *sum = *slot;
-    bool own       = atomic_load(&sum->refs) == 1 && atomic_load(&sum->storage->refs) == 1 &&
-               omi_buffer_writable(sum->storage->buf) && omi_contiguous(sum) && sum->offset == 0;
-    if (!own) {
+    if (!alone(sum)) {
         om_tensor *copy = copy_of(sum);
         if (!copy) return omi_pending_status;
         om_release(sum);

@@ -96,6 +96,9 @@ om_tensor *omi_saved_in(const om_record *r, uint32_t i);
 om_tensor *omi_saved_out(const om_record *r, uint32_t i);
 bool omi_in_there(const om_record *r, uint32_t i); /* input i was given */
 const int64_t *omi_in_shape(const om_record *r, uint32_t i, int *rank);
+/* For an elementwise backward: dy itself, to be written over, when nobody else can see its bytes;
+ * else a new tensor like it. NULL and raised. */
+om_tensor *omi_grad_like(om_tensor *dy);
 om_tensor *omi_new_like_in(const om_record *r, uint32_t i); /* of the type and shape of input i */
 void omi_record_release(om_record *r);                      /* iterative */
 

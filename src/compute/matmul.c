@@ -12,6 +12,7 @@ typedef struct mm_run {
     const void *a, *b; /* left and right operand, as the plan orders them */
     float *shared, *slot, *own;
     int64_t item, at_a, at_b, at_c; /* element offsets of the item at work (grid) */
+    int64_t j0, width, gn;          /* the band of columns at work */
 } mm_run;
 
 static void item_offsets(const om_matmul_plan *p, int64_t item, int64_t *a, int64_t *b,
@@ -26,26 +27,26 @@ static void item_offsets(const om_matmul_plan *p, int64_t item, int64_t *a, int6
     }
 }
 
-/* The whole of one item as kernel arguments. packed: panel16, or NULL to read b in place. Field by
+/* The band of one item as kernel arguments. packed: panel16, or NULL to read b in place. Field by
  * field: a struct that is built and then copied waits for its own stores, a third of a 4x4 product.
  */
 static void item_args(om_gemm_args *g, const mm_run *r, int64_t item, int64_t a, int64_t b,
                       int64_t c, const float *packed) {
     const om_matmul_plan *p = r->p;
     g->m                    = p->m;
-    g->n                    = p->n;
+    g->n                    = r->width;
     g->k                    = p->k;
     g->a                    = (const float *)r->a + a;
     g->a_rs                 = p->a_rs;
     g->a_cs                 = p->a_cs;
-    g->b                    = packed ? packed : (const float *)r->b + b;
+    g->b                    = packed ? packed : (const float *)r->b + b + r->j0 * p->b_cs;
     g->b_ps                 = p->k * 16;
     g->b_rs                 = p->b_rs;
     g->b_cs                 = p->b_cs;
-    g->y                    = (float *)r->x->y + item * p->m * p->n;
+    g->y                    = (float *)r->x->y + item * p->m * p->n + r->j0;
     g->y_rs                 = p->n;
     g->into                 = false;
-    g->c                    = p->has_c ? (const float *)r->x->c + c : NULL;
+    g->c                    = p->has_c ? (const float *)r->x->c + c + r->j0 * p->c_cs : NULL;
     g->c_rs                 = p->c_rs;
     g->c_cs                 = p->c_cs;
     g->alpha                = p->alpha;
@@ -90,24 +91,24 @@ static void run_item(void *arg, int64_t item, int worker) {
     item_args(&g, r, item, a, b, c, packed);
     g.ws = own + p->own_b;
     mm_kernel(p, &g);
-    mm_finish(r, &g, item * p->m, 0);
+    mm_finish(r, &g, item * p->m, r->j0);
 }
 
 static void run_block_of_grid(void *arg, int64_t chunk, int worker) {
     const mm_run *r         = arg;
     const om_matmul_plan *p = r->p;
-    int64_t i0 = chunk / p->gn * p->rows, j0 = chunk % p->gn * p->cols;
+    int64_t i0 = chunk / r->gn * p->rows, j0 = chunk % r->gn * p->cols;
     om_gemm_args g;
     item_args(&g, r, r->item, r->at_a, r->at_b, r->at_c, packed_b(r));
     g.m = omi_min64(p->m - i0, p->rows);
-    g.n = omi_min64(p->n - j0, p->cols);
+    g.n = omi_min64(r->width - j0, p->cols);
     g.a += i0 * p->a_rs;
     g.b += p->b_form == OM_MM_B_PLACE ? j0 * p->b_cs : j0 / 16 * g.b_ps;
     g.y += i0 * p->n + j0;
     if (g.c) g.c += i0 * g.c_rs + j0 * g.c_cs;
     g.ws = r->own + (size_t)worker * p->own;
     mm_kernel(p, &g);
-    mm_finish(r, &g, r->item * p->m + i0, j0);
+    mm_finish(r, &g, r->item * p->m + i0, r->j0 + j0);
 }
 
 static void run_group(void *arg, int64_t group, int worker) {
@@ -128,7 +129,8 @@ static void run_group(void *arg, int64_t group, int worker) {
 
 static void pack_shared(const mm_run *r, int64_t b) {
     const om_matmul_plan *p = r->p;
-    omi_panel16_pack(r->shared, (const float *)r->b + b, p->b_rs, p->b_cs, p->k, p->n, p->workers);
+    omi_panel16_pack(r->shared, (const float *)r->b + b + r->j0 * p->b_cs, p->b_rs, p->b_cs, p->k,
+                     r->width, p->workers);
 }
 
 static void run_items_in_turn(mm_run *r) {
@@ -137,7 +139,8 @@ static void run_items_in_turn(mm_run *r) {
         item_offsets(p, r->item, &r->at_a, &r->at_b, &r->at_c);
         if (p->b_form == OM_MM_B_SHARED && (r->item == 0 || !p->one_b)) pack_shared(r, r->at_b);
         if (p->way == OM_MM_GRID) {
-            omi_parallel_at_most(p->workers, p->gm * p->gn, run_block_of_grid, r);
+            r->gn = omi_ceil_div(r->width, p->cols); // the last band may be narrower
+            omi_parallel_at_most(p->workers, p->gm * r->gn, run_block_of_grid, r);
             continue;
         }
         omi_parallel_at_most(p->workers, p->slots, run_group, r);
@@ -175,6 +178,15 @@ static void run_other(void *arg, int64_t chunk, int worker) {
         p->kern->gemm_i32(&g);
 }
 
+static void run_items(mm_run *r) {
+    const om_matmul_plan *p = r->p;
+    if (p->b_form == OM_MM_B_SHARED) pack_shared(r, 0);
+    if (p->items == 1) // the commonest: no job at all
+        run_item(r, 0, 0);
+    else
+        omi_parallel_at_most(p->workers, p->items, run_item, r);
+}
+
 void omi_matmul_run(const om_matmul_plan *p, const om_matmul_ptrs *x, void *ws) {
     mm_run r = {.p = p, .x = x, .a = x->a, .b = x->b};
     if (p->swapped) r.a = x->b, r.b = x->a;
@@ -190,15 +202,15 @@ void omi_matmul_run(const om_matmul_plan *p, const om_matmul_ptrs *x, void *ws) 
     case OM_MM_NOTHING:
         return;
     case OM_MM_ITEMS:
-        if (p->b_form == OM_MM_B_SHARED) pack_shared(&r, 0);
-        if (p->items == 1) // the commonest: no job at all
-            run_item(&r, 0, 0);
-        else
-            omi_parallel_at_most(p->workers, p->items, run_item, &r);
-        return;
     case OM_MM_GRID:
     case OM_MM_SLOTS:
-        run_items_in_turn(&r);
+        for (; r.j0 < p->n && !omi_cut_short(); r.j0 += p->band) {
+            r.width = omi_min64(p->n - r.j0, p->band);
+            if (p->way == OM_MM_ITEMS)
+                run_items(&r);
+            else
+                run_items_in_turn(&r);
+        }
         return;
     case OM_MM_OTHER:
         omi_parallel_at_most(p->workers, p->items * p->gm, run_other, &r);

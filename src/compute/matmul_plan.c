@@ -97,6 +97,23 @@ static void grid_of(om_matmul_plan *p, int workers) {
     p->workers = want > 1 ? workers : 1;
 }
 
+/* A b that is packed for this call alone is packed some columns at a time: the memory stays small
+ * and what was packed is still in cache when it is read. a is read once for each band, so a band is
+ * not narrower than BAND_COLUMNS. */
+#define BAND_FLOATS  (128 * 1024)
+#define BAND_COLUMNS 256
+
+static void band_of(om_matmul_plan *p) {
+    int64_t cols = omi_max64(BAND_FLOATS / omi_max64(p->k, 1) / 32 * 32, BAND_COLUMNS);
+    p->band      = p->n;
+    if (p->b_form != OM_MM_B_SHARED || p->way == OM_MM_SLOTS || cols >= p->n) return;
+    int64_t bands = omi_ceil_div(p->n, cols); // of equal width
+    p->band       = omi_ceil_div(omi_ceil_div(p->n, bands), 32) * 32;
+    p->cols       = omi_min64(p->cols, p->band);
+    p->gn         = omi_ceil_div(p->band, p->cols);
+    p->shared     = omi_panel16_bytes(p->k, p->band) / sizeof(float);
+}
+
 static void plan_f32(om_matmul_plan *p, int workers) {
     bool by_item = p->items >= workers || p->m * p->n * p->k < OM_SPLIT_WORK;
     grid_of(p, by_item ? 1 : workers);
@@ -113,6 +130,7 @@ static void plan_f32(om_matmul_plan *p, int workers) {
         p->b_form = OM_MM_B_OWN, p->own_b = panels;
     else
         p->b_form = OM_MM_B_SHARED, p->shared = panels;
+    band_of(p);
     int64_t k    = p->slots ? omi_min64(p->k, OM_GEMM_SB) : p->k;
     p->slot_area = (size_t)omi_line_floats(p->slots * p->m * p->n);
     p->own       = p->own_b;

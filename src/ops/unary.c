@@ -41,7 +41,7 @@ static om_status unary_backward(const om_record *r, om_tensor *const *dy, om_ten
     om_tensor *s    = dy[0];
     if (r->save_mask)
         s = omi_unary_saves_of(k) == OM_SAVES_OUT ? omi_saved_out(r, 0) : omi_saved_in(r, 0);
-    om_tensor *y = omi_new_like(dy[0]);
+    om_tensor *y = omi_grad_like(dy[0]);
     if (!y) return omi_pending_status;
     om_view sv = omi_view(s), gv = omi_view(dy[0]), yv = omi_view(y);
     omi_unary_grad(k, &sv, &gv, &yv);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "autograd/engine.h"
+#include "kernels/table.h"
 #include "onemodel/nn.h"
 #include "onemodel/ops.h"
 #include "onemodel/trace.h"
@@ -75,6 +76,42 @@ static void a_shared_first_term_is_not_added_into(void **state) {
     assert_int_equal(om_backward(loss), OM_OK);
     assert_float_equal(first(om_grad_of(x)), 3, 0);
     assert_float_equal(first(om_grad_of(w)), 16, 0);
+}
+
+/* An elementwise gradient may be written over the one that came: the same bits in every column at
+ * every length, and a gradient that the caller or a second reader holds is not touched. */
+static void a_gradient_is_written_over_only_when_nobody_sees_it(void **state) {
+    (void)state;
+    om_tensor *(*const ops[])(om_tensor *) = {om_relu, om_tanh, om_sigmoid, om_exp, om_erf,
+                                              om_gelu, om_silu, om_abs,     om_neg};
+    for (om_column c = 0; c < OM_COL_COUNT; c++)
+        for (int64_t n = 1; omi_kernels_of(c) && n < 70; n++)
+            for (size_t k = 0; k < OM_COUNT(ops); k++) {
+                om_scope scope = om_scope_begin();
+                omi_kernels_force((int)c);
+                om_rng rng   = om_rng_new(3, (uint64_t)n);
+                om_tensor *x = om_randn(&rng, 0, 1, OM_DIMS(n)),
+                          *g = om_randn(&rng, 0, 1, OM_DIMS(n)), *kept = om_clone(g), *held,
+                          *written, *both[2];
+                om_set_requires_grad(x, true);
+                om_tensor *y = ops[k](x);
+                om_grad(y, 1, &x, &held, OM_OPTS(backward, .grad = g));
+                // Through two more operators the gradient of y is the engine's own.
+                om_tensor *z = om_neg(om_neg(ops[k](x)));
+                om_grad(z, 1, &x, &written, OM_OPTS(backward, .grad = g));
+                // Here somebody asks for the gradient of y itself.
+                y = ops[k](x);
+                z = om_neg(om_neg(y));
+                om_grad(z, 2, (om_tensor *[]){y, x}, both, OM_OPTS(backward, .grad = g));
+                omi_kernels_force(-1);
+                check_ok();
+                size_t bytes = (size_t)n * 4;
+                assert_memory_equal(om_data(g), om_data(kept), bytes);
+                assert_memory_equal(om_data(both[0]), om_data(kept), bytes);
+                assert_memory_equal(om_data(held), om_data(written), bytes);
+                assert_memory_equal(om_data(held), om_data(both[1]), bytes);
+                om_scope_end(scope);
+            }
 }
 
 /* The same through an operator that hands on what it was given, to two leaves. */
@@ -400,6 +437,7 @@ int main(void) {
         OM_TEST(a_gradient_by_an_unmarked_input_is_refused),
         OM_TEST(a_given_gradient_is_copied),
         OM_TEST(a_shared_first_term_is_not_added_into),
+        OM_TEST(a_gradient_is_written_over_only_when_nobody_sees_it),
         OM_TEST(a_gradient_of_a_leaf_is_its_own),
         OM_TEST(a_write_from_a_recorded_value_is_refused),
         OM_TEST(one_tensor_as_mean_and_variance_is_refused),

@@ -290,6 +290,61 @@ static void test_threads(void **state) {
     each_column(check_threads, NULL);
 }
 
+/* ---- bands ----------------------------------------------------------------------------------- */
+
+/* Three items share a b too wide to be packed at once; c has columns and, a row apart, other rows.
+ */
+static void check_bands(const om_kernels *k, void *ctx) {
+    (void)ctx;
+    static const int64_t shapes[][3] = {
+        {9, 1037, 520}, {50, 513, 300}, {5, 300, 2000}, {26, 801, 700}};
+    enum { ITEMS = 3 };
+    for (size_t s = 0; s < OM_COUNT(shapes); s++)
+        for (int turned = 0; turned < 2; turned++) {
+            int64_t m = shapes[s][0], n = shapes[s][1], kk = shapes[s][2];
+            xs g     = {7 + s};
+            float *a = test_alloc((size_t)(ITEMS * m * kk) * 4),
+                  *b = test_alloc((size_t)(kk * n) * 4), *c = test_alloc((size_t)(m * (n + 1)) * 4),
+                  *r = test_alloc((size_t)(ITEMS * m * n) * 4),
+                  *y = test_alloc((size_t)(ITEMS * m * n) * 4);
+            for (int64_t i = 0; i < ITEMS * m * kk; i++)
+                a[i] = (float)(xs_unit(&g) - 0.3);
+            for (int64_t i = 0; i < kk * n; i++)
+                b[i] = (float)(xs_unit(&g) - 0.5);
+            for (int64_t i = 0; i < m * (n + 1); i++)
+                c[i] = (float)xs_unit(&g);
+            int64_t brs = turned ? 1 : n, bcs = turned ? kk : 1;
+            om_matmul_args args = {.alpha = 0.5f, .beta = 2.0f, .has_c = true};
+            args.a              = (om_view){
+                             a, OM_F32, 3, {ITEMS, m, kk}, {kk, ITEMS * kk, 1}}; // rows of items in turn
+            args.b = (om_view){b, OM_F32, 3, {ITEMS, kk, n}, {0, brs, bcs}};
+            args.y = (om_view){y, OM_F32, 3, {ITEMS, m, n}, {m * n, n, 1}};
+            args.c = (om_view){c, OM_F32, 3, {ITEMS, m, n}, {0, n + 1, 1}};
+            for (int64_t i = 0; i < ITEMS; i++) {
+                problem p = {m, n,   kk,  a + i * kk, b, c,    ITEMS * kk,
+                             1, brs, bcs, n + 1,      1, 0.5f, 2.0f};
+                reference(&p, r + i * m * n);
+            }
+            for (int workers = 1; workers <= 8; workers += workers == 1 ? 1 : 3) {
+                om_matmul_plan plan;
+                assert_true(omi_matmul_plan(&args, workers, &plan));
+                assert_int_equal(plan.b_form, OM_MM_B_SHARED);
+                assert_true(plan.band < n && plan.band % 32 == 0);
+                assert_true(plan.shared * 4 <= 256 * (size_t)kk * 4 || plan.shared <= 128 * 1024);
+                assert_int_equal(om_set_threads(workers), OM_OK);
+                memset(y, 0xff, (size_t)(ITEMS * m * n) * 4);
+                run(&args, workers);
+                assert_same_f32(y, r, ITEMS * m * n, k->name);
+            }
+            free(a), free(b), free(c), free(r), free(y);
+        }
+    assert_int_equal(om_set_threads(0), OM_OK);
+}
+static void a_wide_b_is_packed_in_bands(void **state) {
+    (void)state;
+    each_column(check_bands, NULL);
+}
+
 /* ---- batches --------------------------------------------------------------------------------- */
 
 static void check_batches(const om_kernels *k, void *ctx) {
@@ -545,6 +600,7 @@ int main(void) {
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(few_rows_or_one_column_read_b_in_place),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(a_wide_b_is_packed_in_bands),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_row_alone),
         cmocka_unit_test(test_types),
