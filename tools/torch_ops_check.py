@@ -185,7 +185,7 @@ OPS = {
     "sqrt": lambda r, x: x.sqrt(), "tanh": lambda r, x: x.tanh(), "sigmoid": lambda r, x: x.sigmoid(),
     "erf": lambda r, x: x.erf(), "relu": lambda r, x: x.relu(), "gelu": lambda r, x: F.gelu(x),
     "gelu_tanh": lambda r, x: F.gelu(x, approximate="tanh"), "silu": lambda r, x: F.silu(x),
-    "reciprocal": lambda r, x: x.reciprocal(), "not": lambda r, x: ~x,
+    "reciprocal": lambda r, x: x.reciprocal(), "sin": lambda r, x: x.sin(), "cos": lambda r, x: x.cos(), "not": lambda r, x: ~x,
     "clamp": lambda r, x: x.clamp(f32(r["f"][0]) if r["i"][0] else None, f32(r["f"][1]) if r["i"][1] else None)
     if r["i"][0] or r["i"][1] else x + 0,
     "add_scalar": lambda r, x: x + scalar(r, x), "sub_scalar": lambda r, x: x - scalar(r, x),

@@ -73,6 +73,8 @@
 #define om_gelu_tanh(...) (om_here_call(__FILE__, __LINE__), om_gelu_tanh(__VA_ARGS__))
 #define om_silu(...) (om_here_call(__FILE__, __LINE__), om_silu(__VA_ARGS__))
 #define om_reciprocal(...) (om_here_call(__FILE__, __LINE__), om_reciprocal(__VA_ARGS__))
+#define om_sin(...) (om_here_call(__FILE__, __LINE__), om_sin(__VA_ARGS__))
+#define om_cos(...) (om_here_call(__FILE__, __LINE__), om_cos(__VA_ARGS__))
 #define om_clamp(...) (om_here_call(__FILE__, __LINE__), om_clamp(__VA_ARGS__))
 #define om_add_scalar(...) (om_here_call(__FILE__, __LINE__), om_add_scalar(__VA_ARGS__))
 #define om_sub_scalar(...) (om_here_call(__FILE__, __LINE__), om_sub_scalar(__VA_ARGS__))

@@ -42,6 +42,8 @@ OM_API om_tensor *om_gelu(om_tensor *x);      /* x * Phi(x), Hendrycks and Gimpe
 OM_API om_tensor *om_gelu_tanh(om_tensor *x); /* its tanh approximation               */
 OM_API om_tensor *om_silu(om_tensor *x);      /* x * sigmoid(x)                       */
 OM_API om_tensor *om_reciprocal(om_tensor *x);
+OM_API om_tensor *om_sin(om_tensor *x); /* radians */
+OM_API om_tensor *om_cos(om_tensor *x);
 /* min(max(x, lo), hi). A NaN bound is absent. */
 OM_API om_tensor *om_clamp(om_tensor *x, double lo, double hi);
 OM_API om_tensor *om_add_scalar(om_tensor *x, double s);

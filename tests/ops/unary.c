@@ -36,6 +36,8 @@ FUNCTION(gelu, 0.5 * x * erfc(-x * M_SQRT1_2))
 FUNCTION(gelu_tanh, 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
 FUNCTION(silu, x / (1 + exp(-x)))
 FUNCTION(reciprocal, 1 / x)
+FUNCTION(sin, sin(x))
+FUNCTION(cos, cos(x))
 FUNCTION(not, x == 0)
 
 // clang-format off
@@ -70,6 +72,8 @@ static const sample gelu_samples[] = {SHAPES(FILL_ANY), FAILS(OM_I64, "om_cast(x
     {.name = "finite", .in = {{1, {6}, .values = (const double[]){-30, -5.5, -0.0, 4.25, 60, 1e-30}}}, .no_grad = true}};
 static const sample silu_samples[] = {SHAPES(FILL_ANY), FAILS(OM_I64, "om_cast(x, OM_F32)"),
     {.name = "finite", .in = {{1, {6}, .values = (const double[]){-30, -5.5, -0.0, 4.25, 60, 1e-30}}}, .no_grad = true}};
+static const sample sin_samples[] = {F32_ONLY(FILL_ANY, 0)};
+static const sample cos_samples[] = {F32_ONLY(FILL_ANY, 0)};
 static const sample reciprocal_samples[] = {F32_ONLY(FILL_NONZERO, 0)};
 static const sample sqrt_samples[] = {SHAPES(FILL_POSITIVE), SPECIAL(0), FAILS(OM_I64, "om_cast(x, OM_F32)"),
     {.name = "float64", .in = {{2, {3, 4}, FILL_POSITIVE, .dtype = OM_F64}}}};
@@ -221,7 +225,7 @@ const sample_op sample_unary[] = {
     OP(sqrt, SQRT, sqrt_samples), OP(tanh, TANH, tanh_samples), OP(sigmoid, SIGMOID, sigmoid_samples),
     OP(erf, ERF, erf_samples), OP(relu, RELU, relu_samples), OP(gelu, GELU, gelu_samples),
     OP(gelu_tanh, GELU, gelu_samples), OP(silu, SILU, silu_samples), OP(reciprocal, RECIPROCAL, reciprocal_samples),
-    OP(not, NOT, not_samples), OP(clamp, CLAMP, clamp_samples), OP(add_scalar, SCALAR, scalar_samples),
+    OP(sin, SIN, sin_samples), OP(cos, COS, cos_samples), OP(not, NOT, not_samples), OP(clamp, CLAMP, clamp_samples), OP(add_scalar, SCALAR, scalar_samples),
     OP(sub_scalar, SCALAR, scalar_samples), OP(rsub_scalar, SCALAR, scalar_samples),
     OP(mul_scalar, SCALAR, scalar_samples), OP(scale, SCALAR, scalar_samples),
     OP(div_scalar, SCALAR, div_scalar_samples), OP(rdiv_scalar, SCALAR, rdiv_scalar_samples),

@@ -138,7 +138,7 @@ static void *call_scope_return(void) {
     F(om_permute, x, 2, (int64_t[]){1, 0}) F(om_rdiv_scalar, x, 2) F(om_reciprocal, x) \
     F(om_relu, x) F(om_reshape, x, OM_DIMS(-1, 2)) F(om_retain_and_back, x) \
     F(om_rsub_scalar, x, 1) F(om_scale, x, 2) F(om_select, x, 0, 1) F(om_sigmoid, x) \
-    F(om_silu, x) F(om_slice, x, 1, 1, 3, 1) F(om_softmax, x, 1) F(om_sqrt, x) \
+    F(om_silu, x) F(om_sin, x) F(om_cos, x) F(om_slice, x, 1, 1, 3, 1) F(om_softmax, x, 1) F(om_sqrt, x) \
     F(om_squeeze, one, 1, (int64_t[]){0}) F(om_stack, 2, ((om_tensor *[]){x, y}), 0) \
     F(om_sub, x, y) F(om_sub_scalar, x, 1) F(om_sum, x, AX1, false) F(om_sum_all, x) \
     F(om_tanh, x) F(om_transpose, x, 0, 1) F(om_unsqueeze, x, 1, (int64_t[]){0}) \

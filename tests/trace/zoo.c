@@ -20,7 +20,8 @@ static int unary(om_tensor **in, om_tensor **out) {
     om_tensor *x = in[0], *p = om_add_scalar(om_abs(x), 0.5);
     OUT(om_neg(x), om_exp(x), om_log(p), om_sqrt(p), om_tanh(x), om_sigmoid(x), om_erf(x),
         om_relu(x), om_gelu(x), om_gelu_tanh(x), om_silu(x), om_reciprocal(p),
-        om_clamp(x, -0.5, 0.25), om_clamp(x, 0.1, NAN), om_clamp(x, NAN, 0.3));
+        om_clamp(x, -0.5, 0.25), om_clamp(x, 0.1, NAN), om_clamp(x, NAN, 0.3), om_sin(x),
+        om_cos(x));
 }
 
 static int scalars(om_tensor **in, om_tensor **out) {

@@ -12,7 +12,7 @@
 #include "trace_test.h"
 
 #define ZOO_INPUTS  3
-#define ZOO_OUTPUTS 16
+#define ZOO_OUTPUTS 20
 
 typedef struct zoo_input {
     const char *name;
