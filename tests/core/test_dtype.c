@@ -6,6 +6,9 @@
  */
 #include "harness.h"
 
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "base/dtype.h"
 #include "base/thread.h"
 #include "compute/elementwise.h"
@@ -206,14 +209,23 @@ static void test_arithmetic_refuses_an_unknown_type(void **state) {
     expect_no_type();
 }
 
+/* Only workers meet the type; the caller waits in its chunk until one has. */
 static void no_type_chunk(void *arg, int64_t chunk, int worker) {
-    (void)arg, (void)worker;
-    if (chunk == 37) omi_no_type();
+    atomic_int *met = arg;
+    (void)chunk;
+    if (worker) {
+        omi_no_type();
+        atomic_store(met, 1);
+    }
+    for (int i = 0; i < 5000 && !atomic_load(met); i++)
+        usleep(1000);
 }
 static void test_a_worker_tells_its_caller(void **state) {
     (void)state;
     assert_int_equal(om_set_threads(4), OM_OK);
-    omi_parallel(64, no_type_chunk, NULL);
+    atomic_int met = 0;
+    omi_parallel(64, no_type_chunk, &met);
+    assert_true(atomic_load(&met));
     expect_no_type();
     assert_int_equal(om_set_threads(0), OM_OK);
 }
