@@ -104,6 +104,7 @@ static void what_a_living_saver_writes_stays(void **state) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        close(go_on[1]); // when the parent fails and ends, the wait does too
         omi_sys.rename = slow_rename;
         _exit(save_small() == OM_OK ? 0 : 1);
     }
