@@ -46,6 +46,26 @@ OM_API void om_clear_grad(om_tensor *leaf);
  * OM_ERR_SHAPE, OM_ERR_TRACE, OM_ERR_NOMEM, OM_ERR_CANCELLED. */
 OM_API om_status om_set_grad(om_tensor *leaf, om_tensor *grad);
 
+/* A step over several shards: micro-batches, or parts that other processes compute. Their gradients
+ * are joined by a fixed binary tree over the shard numbers (docs/arithmetic.md R11.4), so the bits
+ * do not depend on the order in which the shards come. Shards in order hold at most log2(shards) +
+ * 1 partial gradients at a time.
+ *
+ *     om_accumulate_begin(4);
+ *     for (int s = 0; s < 4; s++) om_accumulate_backward(loss_of(s), s);
+ *     om_accumulate_end();              // now the leaves have their gradients
+ *
+ * Each shard once, in any order; losses are weighted by the caller (for a mean over N samples the
+ * loss of a shard of n is multiplied by n / N). Until the end the leaves' gradients are undefined
+ * and om_backward is refused; the end adds to the gradients that were there at the beginning. One
+ * at a time per thread, 1 to 2^20 shards. A backward that fails may be repeated, unless memory ran
+ * out while shards were joined; then, and when the end fails, all is dropped and the leaves are as
+ * before. Fails: OM_ERR_STATE (none or one already open, a shard twice, one missing at the end),
+ * OM_ERR_ARG, and as om_backward. */
+OM_API om_status om_accumulate_begin(int64_t shards);
+OM_API om_status om_accumulate_backward(om_tensor *loss, int64_t shard);
+OM_API om_status om_accumulate_end(void);
+
 /* Gradient mode of this thread. om_no_grad_begin returns the mode before; give it to
  * om_no_grad_end. While a trace records it is OM_ERR_TRACE NoGradInTrace. */
 OM_API bool om_grad_enabled(void);

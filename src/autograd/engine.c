@@ -33,19 +33,17 @@ typedef struct wanted {
 
 /* The new gradient of a leaf: the old one and what came, handed over when the whole walk has gone
  * well, so that a failure leaves every leaf as it was. */
-typedef struct pending {
-    om_grad_slot *slot; /* +1 */
-    om_tensor *grad;    /* +1 */
-} pending;
+typedef omi_leaf_grad pending;
 
 typedef struct walk {
     OM_VEC(visit *) order; /* post-order */
     om_map seen;           /* record address -> visit */
     wanted *wanted;        /* om_grad's inputs, NULL for backward */
     int n_wanted;
-    OM_VEC(pending) leaves; /* in the order they were met */
-    om_map leaf_at;         /* slot address -> place in leaves + 1 */
+    omi_leaf_grads leaves; /* in the order they were met */
+    om_map leaf_at;        /* slot address -> place in leaves + 1 */
     bool into_leaves, retain;
+    omi_leaf_grads *apart; /* gets the gradients instead of the leaves, which begin from nothing */
 } walk;
 
 static uint64_t key_of(const void *r) {
@@ -105,16 +103,20 @@ static void walk_free(walk *w) {
         omi_free(v, sizeof *v + r->n_out * sizeof(om_tensor *));
         omi_record_release(r);
     }
-    for (size_t i = 0; i < w->leaves.n; i++) {
-        om_tensor *dead = NULL;
-        om_release(w->leaves.v[i].grad);
-        omi_grad_slot_release(w->leaves.v[i].slot, &dead);
-        omi_release_list(dead);
-    }
-    OMI_VEC_FREE(&w->leaves);
+    omi_leaf_grads_free(&w->leaves);
     omi_map_free(&w->leaf_at);
     OMI_VEC_FREE(&w->order);
     omi_map_free(&w->seen);
+}
+
+void omi_leaf_grads_free(omi_leaf_grads *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        om_tensor *dead = NULL;
+        om_release(l->v[i].grad);
+        omi_grad_slot_release(l->v[i].slot, &dead);
+        omi_release_list(dead);
+    }
+    OMI_VEC_FREE(l);
 }
 
 static om_tensor *copy_of(om_tensor *g) {
@@ -138,7 +140,7 @@ om_tensor *omi_grad_like(om_tensor *dy) {
 
 /* *slot = *slot + g, or g itself when first. A first term is taken as is and may be shared, so it
  * is copied before anything is added into it. */
-static om_status add_term(om_tensor **slot, om_tensor *g) {
+om_status omi_add_term(om_tensor **slot, om_tensor *g) {
     if (!*slot) {
         *slot = om_retain(g);
         return OM_OK;
@@ -160,7 +162,7 @@ static pending *pending_of(walk *w, om_grad_slot *slot) {
     uintptr_t at = (uintptr_t)omi_map_get(&w->leaf_at, key_of(slot));
     if (at) return &w->leaves.v[at - 1];
     pending p = {.slot = slot};
-    if (slot->grad && !(p.grad = om_retain(copy_of(slot->grad)))) return NULL;
+    if (slot->grad && !w->apart && !(p.grad = om_retain(copy_of(slot->grad)))) return NULL;
     union {
         uintptr_t n;
         void *p;
@@ -180,7 +182,7 @@ static om_status add_to_leaf(walk *w, om_grad_slot *slot, om_tensor *g) {
     bool fresh =
         atomic_load(&g->refs) == 1 && atomic_load(&g->storage->refs) == 1 && omi_contiguous(g);
     if (!p->grad && !fresh && !(g = copy_of(g))) return omi_pending_status;
-    return add_term(&p->grad, g);
+    return omi_add_term(&p->grad, g);
 }
 
 /* Nothing here can fail. */
@@ -204,11 +206,11 @@ static om_status deliver(walk *w, const om_edge *e, om_tensor *g) {
     for (int i = 0; i < w->n_wanted; i++) {
         wanted *x = &w->wanted[i];
         if (x->leaf ? x->leaf == e->leaf : x->record == e->record && x->out_index == e->out_index)
-            OM_TRY(add_term(&x->grad, g));
+            OM_TRY(omi_add_term(&x->grad, g));
     }
     if (e->record) {
         visit *v = omi_map_get(&w->seen, key_of(e->record));
-        return v ? add_term(&v->dy[e->out_index], g) : OM_OK;
+        return v ? omi_add_term(&v->dy[e->out_index], g) : OM_OK;
     }
     return w->into_leaves && e->leaf ? add_to_leaf(w, e->leaf, g) : OM_OK;
 }
@@ -325,15 +327,32 @@ static om_status run(walk *w, om_tensor *root, om_tensor *given) {
         if (st == OM_OK) st = run_one(w, w->order.v[i]);
     }
     if (st == OM_OK) st = omi_check_cancel(); // sums of the last record may have been cut short
-    if (st == OM_OK) commit(w);
+    if (st == OM_OK && w->apart) {
+        *w->apart = w->leaves;
+        memset(&w->leaves, 0, sizeof w->leaves);
+    } else if (st == OM_OK)
+        commit(w);
     walk_free(w);
     omi_grad_restore(off);
     om_scope_end(s);
     return st;
 }
 
+om_status omi_backward_apart(om_tensor *root, omi_leaf_grads *out) {
+    walk w = {.into_leaves = true, .apart = out};
+    return run(&w, root, NULL);
+}
+
+static om_status check_not_accumulating(void) {
+    if (OM_LIKELY(!omi_state()->accumulation)) return OM_OK;
+    return omi_fail(OM_ERR_STATE,
+                    "an accumulation is open, and leaf gradients are undefined until it ends: use "
+                    "om_accumulate_backward, or call om_accumulate_end first");
+}
+
 om_status om_backward(om_tensor *root) {
     OMI_ENTER("om_backward");
+    OM_TRY(check_not_accumulating());
     walk w = {.into_leaves = true};
     return run(&w, root, NULL);
 }
@@ -342,6 +361,7 @@ om_status om_backward_with(om_tensor *root, const om_backward_opts *opts) {
     OMI_ENTER("om_backward_with");
     om_backward_opts o;
     if (omi_failed() || !OMI_OPTS(&o, opts, retain_graph)) return om_pending();
+    OM_TRY(check_not_accumulating());
     walk w = {.into_leaves = true, .retain = o.retain_graph};
     return run(&w, root, o.grad);
 }

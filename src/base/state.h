@@ -23,7 +23,7 @@ enum {
     OMI_MODULE_DEPTH = 64,
     OMI_FILE_NAMES   = 8,
     OMI_CACHE_SIZES  = 64,
-    OMI_EXIT_FNS     = 4
+    OMI_EXIT_FNS     = 8
 };
 
 /* A public function that runs, or was left by a jump or an exception (error.c finds out). */
@@ -67,6 +67,7 @@ typedef struct omi_scope_stack {
 } omi_scope_stack;
 
 struct om_seam;
+struct omi_accumulation;
 struct om_call;
 struct om_record;
 
@@ -109,6 +110,7 @@ typedef struct om_state {
     const struct om_seam *seam; /* the hooks of the trace that runs on this thread */
     /* autograd */
     bool grad_off;
+    struct omi_accumulation *accumulation; /* accumulate.c; NULL: none is open */
     om_status (*record_watch)(const struct om_call *c);
     om_status (*backward_watch)(const struct om_record *r, om_tensor *const *dy,
                                 om_tensor *const *dx);

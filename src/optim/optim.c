@@ -234,6 +234,9 @@ om_status om_step(om_optim *o) {
     OMI_ENTER("om_step");
     if (omi_failed()) return om_pending();
     if (!o) return omi_fail(OM_ERR_ARG, "the optimizer is NULL");
+    if (omi_state()->accumulation)
+        return omi_fail(OM_ERR_STATE, "an accumulation is open, and gradients are undefined until "
+                                      "om_accumulate_end");
     OM_TRY(omi_check_cancel());
     size_t bytes = o->params.n * sizeof(job);
     job *jobs    = omi_alloc(bytes);

@@ -162,7 +162,7 @@ C(om_custom, call_custom)
     F(om_session_call, session, x) F(om_set, x, ((int64_t[]){0, 0}), 1) \
     F(om_set_requires_grad, x, true) F(om_text_of, x) F(om_to_nchw16c, im) \
     F(om_trace_input, tr, "again", x, 0, NULL) F(om_trace_parameter, tr, "p", x) \
-    F(om_pin_new, x, false) F(om_set_grad, plain, x) \
+    F(om_accumulate_backward, x, 0) F(om_pin_new, x, false) F(om_set_grad, plain, x) \
     F(om_nn_save, holder, "no.om") F(om_nn_load_into, x) F(om_trace_params, tr, holder)
 static om_status om_add_into(om_tensor *t) {
     return om_add_(plain, t);
