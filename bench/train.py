@@ -64,6 +64,7 @@ class Torch:
     def __init__(self, net, fused):
         import torch
         torch.set_num_threads(1)
+        torch.set_grad_enabled(True)  # sessions.py turns it off
         torch.manual_seed(0)
         self.name = "torch fused" if fused else "torch"
         self.m, self.x = make(net)

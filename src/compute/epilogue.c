@@ -67,6 +67,13 @@ static bool ep_plain(const om_ep_step *s, int64_t i0, int64_t j0, om_ep_op *o) {
     return s->cs == 0 || s->cs == 1;
 }
 
+bool omi_epilogue_plain(const om_epilogue *e, int64_t i0, int64_t j0, om_epilogue_args *a) {
+    a->n = e->n;
+    for (int s = 0; s < e->n; s++)
+        if (!ep_plain(&e->step[s], i0, j0, &a->op[s])) return false;
+    return true;
+}
+
 /* y as its transpose: one column is one row. */
 static om_epilogue ep_transposed(const om_epilogue *e) {
     om_epilogue t = *e;
@@ -84,11 +91,8 @@ void omi_epilogue_apply(const om_kernels *k, const om_epilogue *e, int64_t i0, i
         omi_epilogue_apply(k, &t, j0, 1, i0, rows, y, rows);
         return;
     }
-    om_epilogue_args a = {.rows = rows, .cols = cols, .y = y, .y_rs = y_rs, .n = e->n};
-    bool plain         = true;
-    for (int s = 0; plain && s < e->n; s++)
-        plain = ep_plain(&e->step[s], i0, j0, &a.op[s]);
-    if (plain) {
+    om_epilogue_args a = {.rows = rows, .cols = cols, .y = y, .y_rs = y_rs};
+    if (omi_epilogue_plain(e, i0, j0, &a)) {
         k->epilogue_f32(&a);
         return;
     }

@@ -38,6 +38,9 @@ typedef struct om_epilogue {
     om_ep_step step[OM_EP_MAX];
 } om_epilogue;
 
+/* The steps as operations of a kernel on a block that begins at row i0, column j0; its address and
+ * sizes are left open. False: one of them has none. */
+bool omi_epilogue_plain(const om_epilogue *e, int64_t i0, int64_t j0, om_epilogue_args *a);
 /* All steps on rows [i0, i0 + rows) and columns [j0, j0 + cols) of the result; y points to the
  * first of them, y_rs floats from one row to the next. Operands must not overlap y, but a residual
  * may be y itself in place. Does not fail. */
