@@ -82,10 +82,24 @@ static void formal_types(const om_program *p, const om_pnode *n, const shape_of_
     }
 }
 
+/* A list of an attribute has an entry for each scan output, or is not there. */
+static bool check_scan_lists(const om_program *p, const om_pnode *n, uint32_t outputs,
+                             om_problems *pr) {
+    const om_scan_form *f = n->form;
+    uint32_t piles        = outputs - f->n_state;
+    if ((!f->out_axes || f->n_out_axes == piles) && (!f->out_back || f->n_out_back == piles))
+        return true;
+    omi_problems_note(pr, p->graph, n->index, OM_ERR_MALFORMED,
+                      "scan_output_axes and scan_output_directions need an entry for each scan "
+                      "output");
+    return false;
+}
+
 /* Types of the outputs against those of the states and of the other branch. */
 static om_status take_types(om_program *p, om_pnode *n, const shape_of_nest *s, uint32_t k,
                             const om_program *child, om_problems *pr) {
     char what[160];
+    if (n->def->arg == OM_MET_SCAN && !check_scan_lists(p, n, child->n_outputs, pr)) return OM_OK;
     if (s->leadout && child->values[child->outputs[0]].dtype != OM_BOOL)
         return note_nest(p, n, pr, OM_ERR_MALFORMED, s->attr[k], "does not return a bool first");
     for (uint32_t i = s->leadout; i < child->n_outputs; i++) {

@@ -229,9 +229,10 @@ static om_status turns_finish(om_frame *f, const om_pnode *n, om_turns *t, const
 }
 
 static om_status loop_turns(om_frame *f, const om_pnode *n, om_turns *t) {
-    bool asks = n->in[1] != OM_NO_VALUE, go = true;
+    uint32_t formal = n->nest->first[0]; // inputs of the file: captures stand behind them
+    bool asks = formal > 1 && n->in[1] != OM_NO_VALUE, go = true;
     int64_t most = INT64_MAX;
-    if (n->in[0] != OM_NO_VALUE) {
+    if (formal > 0 && n->in[0] != OM_NO_VALUE) {
         const void *m = one_element(f, n, 0, "trip count");
         if (!m) return om_pending();
         memcpy(&most, m, sizeof most);

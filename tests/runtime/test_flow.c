@@ -184,6 +184,25 @@ static void a_loop_may_make_no_iteration(void **state) {
     om_session_free(s);
 }
 
+/* Inputs that the file leaves out are not the captures that stand behind them. */
+static void a_loop_may_have_a_trip_count_alone(void **state) {
+    (void)state;
+    om_graph *g = begin(20);
+    in(g, "x", OM_F32, "n");
+    scalar_int(g, "m", 3);
+    int32_t k   = node(g, "Loop", "m", "ys");
+    om_graph *b = loop_body(g);
+    node(b, "Neg", "x", "q");
+    out(b, "q");
+    hold(g, k, "body", b);
+    out(g, "ys");
+    om_session *s = session(g);
+    OM_SCOPE {
+        check_values(om_session_call(s, VEC(1, 2)), -1, -2, -1, -2, -1, -2);
+    }
+    om_session_free(s);
+}
+
 static void plans_of_parts_are_kept(void **state) {
     (void)state;
     om_session *s = session(alternate());
@@ -427,6 +446,7 @@ int main(void) {
         OM_TEST(a_branch_may_hand_on_what_it_captures),
         OM_TEST(an_if_in_a_loop_captures_through_both),
         OM_TEST(a_loop_may_make_no_iteration),
+        OM_TEST(a_loop_may_have_a_trip_count_alone),
         OM_TEST(plans_of_parts_are_kept),
         OM_TEST(a_state_may_grow),
         OM_TEST(scan_outputs_of_varied_sizes_are_refused),

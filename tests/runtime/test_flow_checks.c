@@ -94,6 +94,26 @@ static void subgraphs_that_do_not_fit_are_listed(void **state) {
     refused(g, OM_ERR_MALFORMED, "attribute 'body' is an integer; it must be a graph");
 }
 
+static void lists_of_a_scan_have_one_entry_an_output(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        om_graph *g = begin(20);
+        in(g, "x", OM_F32, "n,2");
+        int32_t n   = node(g, "Scan", "x", "y z");
+        om_graph *b = inside(g);
+        any(b, "row");
+        node(b, "Neg", "row", "q");
+        node(b, "Abs", "row", "r");
+        out(b, "q");
+        out(b, "r");
+        hold(g, n, "body", b);
+        set_int(g, n, "num_scan_inputs", 1);
+        set_ints(g, n, k ? "scan_output_directions" : "scan_output_axes", 1, (int64_t[]){0});
+        out(g, "y");
+        refused(g, OM_ERR_MALFORMED, "an entry for each scan output");
+    }
+}
+
 static void a_name_from_nowhere_is_refused(void **state) {
     (void)state;
     om_graph *g = begin(20);
@@ -273,6 +293,7 @@ static void it_cannot_be_prepared(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(subgraphs_that_do_not_fit_are_listed),
+        OM_TEST(lists_of_a_scan_have_one_entry_an_output),
         OM_TEST(a_name_from_nowhere_is_refused),
         OM_TEST(sixteen_levels_run_in_a_small_stack),
         OM_TEST(an_endless_loop_can_be_cancelled),
