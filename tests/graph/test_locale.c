@@ -15,13 +15,14 @@
 #include "base/str.h"
 #include "onemodel/tensor.h"
 
+static bool have_comma; /* as it was before the library ran */
 static char folder[] = "/tmp/onemodel_locale_XXXXXX";
 
 static bool comma(const char *name) {
     char text[16];
     if (!setlocale(LC_ALL, name)) return false;
     snprintf(text, sizeof text, "%.1f", 0.5);
-    return strcmp(text, "0,5") == 0;
+    return have_comma = strcmp(text, "0,5") == 0;
 }
 
 static int make_locale(void **state) {
@@ -44,7 +45,7 @@ static int drop_locale(void **state) {
 }
 
 static void need_comma(void) {
-    if (strcmp(localeconv()->decimal_point, ",") == 0) return;
+    if (have_comma) return;
     print_message("skipped: no locale with a decimal comma and no localedef\n");
     skip();
 }
