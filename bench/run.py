@@ -100,7 +100,7 @@ def main():
     if hasattr(os, "sched_setaffinity"):  # all on one core, so that they meet the same noise
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    version = subprocess.run([build / "onemodel", "version"], capture_output=True, text=True).stdout.strip()
+    version = subprocess.run([build / "onemodel", "version"], capture_output=True, text=True).stdout.splitlines()[0]
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     rows = tables(build, a.rounds)
     calls = eager(build, a.rounds)

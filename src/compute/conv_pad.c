@@ -113,12 +113,6 @@ void omi_conv_pad(const om_padded *p, const om_kernels *k, const float *x, int64
 void omi_conv_pieces(const om_kernels *k, const om_conv_args *a, const om_epilogue *ep,
                      int64_t row0, int64_t pixel0) {
     om_conv_args p = *a;
-    om_epilogue_args plain;
-    if (ep && !a->bias && (!a->group || a->chans <= a->group) &&
-        omi_epilogue_plain(ep, row0, pixel0, &plain)) {
-        p.ep = &plain;
-        ep   = NULL;
-    }
     int64_t tiles = k->conv_tiles(a->rows), deep = a->chans * a->taps, end = a->pixels;
     int64_t high = omi_max64(a->rows / tiles, 1), tile = high * deep; /* for one pixel */
     int64_t step = PIECE_WORK / (tile * omi_min64(end, OM_CONV_PIXELS));

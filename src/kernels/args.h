@@ -85,10 +85,7 @@ typedef struct om_conv_args {
     const float *bias;    /* [rows] or NULL                                        */
     float *y;
     int64_t y_rs; /* floats from one row to the next; pixels are contiguous */
-    /* Done to each tile of the last block, NULL: nothing. Its block is that of y, whose address and
-     * sizes here it does not repeat. Only without bias, and without several groups. */
-    const struct om_epilogue_args *ep;
-    float *ws; /* omi_conv_ws_floats                                    */
+    float *ws;    /* omi_conv_ws_floats                                    */
 } om_conv_args;
 
 OM_INLINE int64_t omi_conv_ws_floats(int64_t rows, int64_t kc, bool grouped) {

@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "kernels/elementwise/epilogue.h"
 #include "kernels/gemm/pack.h"
 
 #define PANELS (OM_CONV_PIXELS / 16)
@@ -212,16 +211,12 @@ static void block_tiles(const job *j, float *d, int64_t ldd, int into) {
     int64_t kc            = j->chans * a->taps;
     int64_t panels        = (j->pixels + 15) / 16;
     int64_t step          = a->rows * kc <= WEIGHTS_CACHED ? NPM : panels;
-    bool ends             = a->ep && j->c0 + j->chans == a->chans;
     for (int64_t p = 0; p < panels; p += step) {
         const float *w = j->w;
-        int64_t pixels = omi_min64(step * 16, j->pixels - p * 16);
         for (int64_t t = 0, row = 0; t < a->tile1; t++) {
             int mr = om_rows_height(&j->rows, t);
             if (t >= a->tile0)
                 tile_over(j, mr, w, p, omi_min64(p + step, panels), d + row * ldd, ldd, into);
-            if (ends && t >= a->tile0)
-                om_epilogue_block(a->ep, a->y, a->y_rs, row, mr, j->p0 + p * 16, pixels);
             w += mr * kc;
             row += mr;
         }

@@ -1,5 +1,5 @@
 /*
- * epilogue.c -- epilogue.h as an entry: for products, and where a convolution cannot do it itself.
+ * epilogue.c -- epilogue.h as an entry, for blocks of products and convolutions.
  */
 #include "kernels/elementwise/epilogue.h"
 
