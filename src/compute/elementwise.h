@@ -58,7 +58,8 @@ void omi_where(const om_view *c, const om_view *a, const om_view *b, const om_vi
 /* y = x converted, AR-9.2. */
 void omi_cast(const om_view *x, const om_view *y);
 
-/* Gradients (AR-11.2). s is what the record saved, x or y; g the incoming gradient; dx contiguous.
+/* Gradients (AR-11.2). s is what the record saved, x or y; g the incoming gradient; dx contiguous,
+ * and may be g itself.
  * The formula is that of docs/operators.md, rounded step by step, left to right. */
 om_unary_saves omi_unary_saves_of(om_unary_kind k);
 void omi_unary_grad(om_unary_kind k, const om_view *s, const om_view *g, const om_view *dx);
