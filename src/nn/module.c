@@ -52,6 +52,7 @@ void omi_module_free(om_module *m) {
     for (size_t i = 0; i < m->buffers.n; i++)
         om_release(m->buffers.v[i].t);
     if (m->free_fn) m->free_fn(m->ctx);
+    omi_strmap_free(&m->names);
     OMI_VEC_FREE(&m->children);
     OMI_VEC_FREE(&m->params);
     OMI_VEC_FREE(&m->buffers);
@@ -81,14 +82,55 @@ void om_nn_free(om_module *m) {
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static bool name_used(const om_module *m, const char *name) {
+/* A module of this many names is searched from end to end; one of more keeps a map of them. */
+#define FEW_NAMES 8
+
+/* What a name stands for: its kind, and its place among those of its kind. 0: nothing. */
+enum { PLACE_PARAM = 1, PLACE_BUFFER, PLACE_CHILD, PLACE_KINDS };
+OM_INLINE uintptr_t place(int kind, size_t i) {
+    return (uintptr_t)i * PLACE_KINDS + (uintptr_t)kind;
+}
+
+static size_t n_names(const om_module *m) {
+    return m->params.n + m->buffers.n + m->children.n;
+}
+
+static bool is_name(const char *have, const char *name, size_t n) {
+    return strncmp(have, name, n) == 0 && have[n] == 0;
+}
+
+static uintptr_t place_named(const om_module *m, const char *name, size_t n) {
+    if (m->names.n) return (uintptr_t)omi_strmap_get(&m->names, name, n);
     for (size_t i = 0; i < m->params.n; i++)
-        if (strcmp(m->params.v[i].name, name) == 0) return true;
+        if (is_name(m->params.v[i].name, name, n)) return place(PLACE_PARAM, i);
     for (size_t i = 0; i < m->buffers.n; i++)
-        if (strcmp(m->buffers.v[i].name, name) == 0) return true;
+        if (is_name(m->buffers.v[i].name, name, n)) return place(PLACE_BUFFER, i);
     for (size_t i = 0; i < m->children.n; i++)
-        if (strcmp(m->children.v[i]->name, name) == 0) return true;
-    return false;
+        if (is_name(m->children.v[i]->name, name, n)) return place(PLACE_CHILD, i);
+    return 0;
+}
+
+static bool map_name(om_module *m, const char *name, uintptr_t at) {
+    return omi_strmap_set(&m->names, name, strlen(name), (void *)at);
+}
+
+/* Every name m has. False and raised when memory is out; the map is empty then. */
+static bool map_names(om_module *m) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < m->params.n; i++)
+        ok = map_name(m, m->params.v[i].name, place(PLACE_PARAM, i));
+    for (size_t i = 0; ok && i < m->buffers.n; i++)
+        ok = map_name(m, m->buffers.v[i].name, place(PLACE_BUFFER, i));
+    for (size_t i = 0; ok && i < m->children.n; i++)
+        ok = map_name(m, m->children.v[i]->name, place(PLACE_CHILD, i));
+    if (!ok) omi_strmap_free(&m->names);
+    return ok;
+}
+
+/* After name was put at the end of its list. False and raised: the caller takes it out again. */
+static bool name_added(om_module *m, const char *name, uintptr_t at) {
+    if (m->names.n) return map_name(m, name, at);
+    return n_names(m) <= FEW_NAMES || map_names(m);
 }
 
 /* The interned name, or NULL and raised. */
@@ -100,7 +142,7 @@ static const char *new_name(const om_module *m, const char *name) {
             OM_FAIL_NULL(OM_ERR_ARG, "the name '%.60s' holds a %s, which paths cannot", name,
                          *c == '.' ? "dot" : "control character");
     if (!omi_utf8_valid(name, strlen(name))) OM_FAIL_NULL(OM_ERR_ARG, "the name is not UTF-8");
-    if (name_used(m, name))
+    if (place_named(m, name, strlen(name)))
         OM_FAIL_NULL(OM_ERR_ARG, "the name '%.60s' is used already in this module", name);
     return omi_intern(name);
 }
@@ -156,8 +198,13 @@ static om_module *module_add(om_module *parent, const char *name, om_module *chi
         omi_module_free(child);
         return NULL;
     }
+    child->name = interned;
+    if (!name_added(parent, interned, place(PLACE_CHILD, parent->children.n - 1))) {
+        parent->children.n--;
+        omi_module_free(child);
+        return NULL;
+    }
     child->parent = parent;
-    child->name   = interned;
     forget_paths(child);
     return child;
 }
@@ -203,6 +250,9 @@ static om_tensor *register_slot(om_module *m, const char *name, om_tensor *t, bo
     if (!interned) return NULL;
     om_slot s = {interned, t};
     if (!(is_buffer ? OMI_PUSH(&m->buffers, s) : OMI_PUSH(&m->params, s))) return NULL;
+    size_t *n = is_buffer ? &m->buffers.n : &m->params.n;
+    if (!name_added(m, interned, place(is_buffer ? PLACE_BUFFER : PLACE_PARAM, *n - 1)))
+        return --*n, NULL;
     return om_retain(t);
 }
 
@@ -300,11 +350,8 @@ bool om_nn_training(const om_module *m) {
 /* ---- finding ----------------------------------------------------------------------------- */
 
 static om_module *child_named(const om_module *m, const char *name, size_t n) {
-    for (size_t i = 0; i < m->children.n; i++) {
-        om_module *c = m->children.v[i];
-        if (strncmp(c->name, name, n) == 0 && c->name[n] == 0) return c;
-    }
-    return NULL;
+    uintptr_t at = place_named(m, name, n);
+    return at % PLACE_KINDS == PLACE_CHILD ? m->children.v[at / PLACE_KINDS] : NULL;
 }
 
 /* Walks the parts of path; with last, stops before the last part and hands it out. */
@@ -343,10 +390,9 @@ om_tensor *om_nn_get(om_module *m, const char *path) {
     const char *last = NULL;
     m                = descend(m, path, &last);
     if (!m) return NULL;
-    for (size_t i = 0; i < m->params.n; i++)
-        if (strcmp(m->params.v[i].name, last) == 0) return m->params.v[i].t;
-    for (size_t i = 0; i < m->buffers.n; i++)
-        if (strcmp(m->buffers.v[i].name, last) == 0) return m->buffers.v[i].t;
+    uintptr_t at = place_named(m, last, strlen(last));
+    if (at % PLACE_KINDS == PLACE_PARAM) return m->params.v[at / PLACE_KINDS].t;
+    if (at % PLACE_KINDS == PLACE_BUFFER) return m->buffers.v[at / PLACE_KINDS].t;
     OM_FAIL_NULL(OM_ERR_ARG, "'%.80s': module '%s' (%s) has no tensor '%.60s'", path,
                  m->name ? m->name : "", m->kind, last);
 }

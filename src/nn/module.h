@@ -12,6 +12,7 @@
 #define OM_NN_MODULE_H
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "onemodel/nn.h"
@@ -40,6 +41,7 @@ struct om_module {
     OM_VEC(om_slot) params;
     OM_VEC(om_slot) buffers;
     OM_VEC(om_module *) children;
+    om_strmap names; /* name -> place in one of the three; empty while they are few */
 };
 
 /* om_nn_custom without its frame: free_fn(ctx) runs on failure too. */

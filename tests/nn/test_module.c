@@ -5,6 +5,7 @@
 #include "nn/fixture.h"
 
 #include "base/str.h"
+#include "harness.h"
 
 static om_tensor *doubled(void *ctx, om_module *m, om_tensor *x) {
     (void)m;
@@ -322,6 +323,92 @@ static void nan_finder(void **state) {
     om_nn_free(net);
 }
 
+/* ---- many names
+ * ------------------------------------------------------------------------------ */
+
+/* The i-th name of three kinds in turn. */
+static const char *name_of(int i) {
+    static char text[16];
+    snprintf(text, sizeof text, "%s%d", i % 3 == 0 ? "p" : i % 3 == 1 ? "b" : "c", i);
+    return text;
+}
+
+static bool add_number(om_module *m, int i) {
+    om_scope s   = om_scope_begin();
+    om_tensor *t = om_full(i, OM_F32, OM_DIMS(1));
+    om_module *c = i % 3 == 2 ? om_nn_module() : NULL;
+    if (c) om_nn_buffer(c, "w", t);
+    bool ok = i % 3 == 0   ? om_nn_parameter(m, name_of(i), t) != NULL
+              : i % 3 == 1 ? om_nn_buffer(m, name_of(i), t) != NULL
+                           : om_nn_add(m, name_of(i), c) != NULL;
+    om_scope_end(s);
+    return ok;
+}
+
+static void expect_numbers(om_module *m, int n) {
+    for (int i = 0; i < n; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "%s%s", name_of(i), i % 3 == 2 ? ".w" : "");
+        om_tensor *t = om_nn_get(m, path);
+        expect_ok();
+        assert_true(((const float *)om_data(t))[0] == (float)i);
+    }
+}
+
+/* Few are searched, many are in a map: nothing of it shows. */
+static void many_names_are_found(void **state) {
+    (void)state;
+    om_module *m = om_nn_module();
+    for (int i = 0; i < 40; i++) {
+        assert_true(add_number(m, i));
+        expect_numbers(m, i + 1);
+        OM_SCOPE for (int k = 0; k <= i; k++) {
+            assert_null(k % 2 ? (void *)om_nn_add(m, name_of(k), om_nn_module())
+                              : (void *)om_nn_buffer(m, name_of(k), om_zeros(OM_F32, OM_DIMS(1))));
+            expect_error(OM_ERR_ARG, "used already");
+        }
+        assert_null(om_nn_get(m, name_of(i + 1)));
+        expect_error(OM_ERR_ARG, "no tensor");
+    }
+    assert_null(om_nn_get(m, "c2"));
+    expect_error(OM_ERR_ARG, "no tensor 'c2'");
+    assert_null(om_nn_child(m, "p3"));
+    expect_error(OM_ERR_ARG, "no module 'p3'");
+    assert_null(om_nn_child(m, "c")); /* the beginning of a name is none */
+    expect_error(OM_ERR_ARG, "no module 'c'");
+    om_nn_free(m);
+}
+
+/* A name that was refused for want of memory is not in the module, and can be given again. */
+static om_status job_names(void *ctx) {
+    (void)ctx;
+    om_status st = OM_OK;
+    om_module *m = om_nn_module();
+    for (int i = 0; m && i < 15; i++) {
+        if (add_number(m, i)) continue;
+        om_error e;
+        st = om_catch(&e);
+        assert_int_equal(st, OM_ERR_NOMEM);
+        expect_numbers(m, i);
+        assert_null(om_nn_get(m, i % 3 == 2 ? "c2.w.w" : name_of(i)));
+        om_catch(NULL);
+        assert_null(om_nn_child(m, name_of(i)));
+        om_catch(NULL);
+        assert_true(add_number(m, i));
+    }
+    if (m) expect_numbers(m, 15);
+    om_nn_free(m);
+    return st != OM_OK ? omi_fail(st, "again") : om_pending();
+}
+
+static void many_names_when_memory_runs_out(void **state) {
+    (void)state;
+    assert_int_equal(job_names(NULL), OM_OK); /* names are interned once and stay */
+    om_scope_drain();
+    om_trim();
+    assert_true(harness_fail_each(job_names, NULL) > 30);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(ownership),
@@ -333,6 +420,8 @@ int main(void) {
         FIXTURE_TEST(modes),
         FIXTURE_TEST(load_list),
         FIXTURE_TEST(nan_finder),
+        FIXTURE_TEST(many_names_are_found),
+        FIXTURE_TEST(many_names_when_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
