@@ -221,6 +221,60 @@ static void resume_gives_the_same_bits(void **state) {
     unlink(scratch);
 }
 
+/* The items of the next n batches in their order; begins the next epoch when one is over. */
+static int64_t take_items(om_loader *l, int n, int64_t *items) {
+    int64_t got = 0;
+    om_tensor *b[1];
+    for (int i = 0; i < n; i++)
+        OM_SCOPE {
+            if (!om_loader_next(l, b)) assert_true(om_loader_next(l, b));
+            memcpy(items + got, om_data(b[0]), (size_t)om_numel(b[0]) * sizeof *items);
+            got += om_numel(b[0]);
+        }
+    expect_ok();
+    return got;
+}
+
+/* A checkpoint of a resumed run is resumed itself, within the same epoch (five batches) and twice:
+ * what the epoch began with must come through each of them. */
+static void a_second_resume_in_one_epoch(void **state) {
+    (void)state;
+    om_scope s     = om_scope_begin();
+    om_tensor *all = om_arange(0, DATA, 1);
+    om_module *net = om_nn_linear(2, 2, NULL);
+    int64_t straight[4 * DATA], parts[4 * DATA];
+    om_loader_opts o = *OM_OPTS(loader, .shuffle = true);
+    for (int before = 0; before < 3; before++) {
+        /* First saved at the end of an epoch, or within one. */
+        om_seed(77);
+        om_loader *l = om_loader_new(1, &all, BATCH, &o);
+        int64_t n    = take_items(l, 5 + 14, straight), at;
+        om_loader_free(l);
+        om_seed(77);
+        l  = om_loader_new(1, &all, BATCH, &o);
+        at = take_items(l, 5 + before, parts);
+        for (int pause = 0; pause < 3; pause++) {
+            om_checkpoint c = {.module = net, .loader = l, .step = pause};
+            assert_int_equal(om_checkpoint_save(scratch_path(), &c), OM_OK);
+            om_loader_free(l);
+            om_seed(1000 + (uint64_t)pause); /* as a new process: other generators, in any state */
+            l = om_loader_new(1, &all, BATCH, &o);
+            int64_t other[DATA];
+            take_items(l, pause, other);
+            c.loader = l;
+            assert_int_equal(om_checkpoint_load(scratch, &c), OM_OK);
+            at += take_items(l, pause < 2 ? 1 : 12 - before, parts + at);
+        }
+        assert_int_equal(at, n);
+        assert_int_equal(om_loader_epoch(l), 3);
+        assert_memory_equal(parts, straight, (size_t)n * sizeof *parts);
+        om_loader_free(l);
+    }
+    om_nn_free(net);
+    om_scope_end(s);
+    unlink(scratch);
+}
+
 static void checkpoints_must_fit(void **state) {
     (void)state;
     run a = run_new(1, true);
@@ -395,13 +449,10 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(loader_visits_everything),
-        FIXTURE_TEST(loader_by_callback),
-        FIXTURE_TEST(resume_gives_the_same_bits),
-        FIXTURE_TEST(checkpoints_must_fit),
-        FIXTURE_TEST(broken_checkpoints),
-        FIXTURE_TEST(hostile_checkpoints),
-        FIXTURE_TEST(memory_runs_out),
+        FIXTURE_TEST(loader_visits_everything),   FIXTURE_TEST(loader_by_callback),
+        FIXTURE_TEST(resume_gives_the_same_bits), FIXTURE_TEST(a_second_resume_in_one_epoch),
+        FIXTURE_TEST(checkpoints_must_fit),       FIXTURE_TEST(broken_checkpoints),
+        FIXTURE_TEST(hostile_checkpoints),        FIXTURE_TEST(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
