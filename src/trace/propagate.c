@@ -34,8 +34,13 @@ const char *omi_lw_text(const om_lowering *lw, uint32_t i, omi_text *buf) {
     return t ? omi_tensor_text(t, buf) : "the operand";
 }
 
+/* The parameter that operand i is, or else the first of the storage that it is a view of. */
 static const om_tparam *param_at(const om_lowering *lw, uint32_t i) {
-    return omi_map_get(&lw->tr->param_map, lw->call->in[i]->storage->id);
+    const om_tensor *t     = lw->call->in[i];
+    const om_tparam *first = omi_map_get(&lw->tr->param_map, t->storage->id);
+    for (const om_tparam *p = first; p; p = p->next)
+        if (omi_tr_same_view(p, t->offset, t->dtype, t->rank, t->shape, t->strides)) return p;
+    return first;
 }
 static const char *param_name(const om_lowering *lw, uint32_t i) {
     const om_tparam *p = param_at(lw, i);

@@ -1,7 +1,7 @@
 /*
  * test_held.c -- lines of the tracer (and one of the program it feeds) that could be changed
- * without a test noticing: F3 to F9, F15 to F18 and F34 of the list of faults, each with the model
- * that tells.
+ * without a test noticing: F3 to F9, F15 to F18, F33 and F34 of the list of faults, each with the
+ * model that tells.
  */
 #include "graph/traced.h"
 #include "onemodel/session.h"
@@ -272,6 +272,73 @@ static void F18_a_range_that_excludes_the_example(void **state) {
     om_trace_abort(tr);
 }
 
+/* ---- F33: parameters that begin at one place of a storage ---------------------------------------
+ */
+
+/* One storage, one offset: 8, then 2 of equal strides, then two forms of all 8. */
+static om_tensor *tied[4];
+static const char *const tied_names[] = {"of_eight", "of_two", "of_2_4", "of_4_2"};
+
+static om_tensor *tied_model(om_tensor *x) {
+    om_tensor *h = om_mul(x, tied[1]), *wide = om_matmul(h, tied[2]);
+    om_tensor *two[2] = {wide, om_matmul(om_matmul(wide, tied[3]), tied[2])};
+    return om_add(om_concat(2, two, 1), tied[0]);
+}
+
+static void declare_tied(om_tracer *tr, int first) {
+    for (int i = 0; i < 4; i++)
+        om_trace_parameter(tr, tied_names[(first + i) % 4], tied[(first + i) % 4]);
+}
+
+static void F33_tied_parameters_of_other_shape(void **state) {
+    (void)state;
+    tied[0] = example(OM_DIMS(8));
+    tied[1] = om_slice(tied[0], 0, 0, 2, 1);
+    tied[2] = om_reshape(tied[0], OM_DIMS(2, 4));
+    tied[3] = om_reshape(tied[0], OM_DIMS(4, 2));
+    for (int first = 0; first < 4; first++) { /* whichever is declared first */
+        om_tracer *tr = fresh_tracer();
+        om_tensor *x  = om_trace_input(tr, "x", example(OM_DIMS(3, 2)), OM_AXES("N"));
+        declare_tied(tr, first);
+        om_trace_output(tr, "y", tied_model(x));
+        om_graph *g = om_trace_finish(tr);
+        check_ok();
+        assert_int_equal(g->n_inits, 4);
+        for (int i = 0; i < 4; i++) {
+            const om_ginit *v = init_named(g, tied_names[i]);
+            assert_non_null(v);
+            assert_int_equal(v->rank, tied[i]->rank);
+            assert_memory_equal(v->dims, tied[i]->shape, (size_t)v->rank * sizeof *v->dims);
+            assert_int_equal(v->bytes, om_numel(tied[i]) * 4);
+            assert_memory_equal((char *)v->buf->data + v->offset, om_data(tied[i]), v->bytes);
+        }
+        om_session *s   = om_session_new(g, NULL);
+        om_tensor *more = filled(5, 2, (int64_t[]){7, 2});
+        om_tensor *y = om_session_call(s, more), *want = tied_model(more);
+        check_ok();
+        assert_true(om_bit_equal(y, want));
+        om_session_free(s);
+        om_graph_release(g);
+    }
+}
+
+/* A refusal names the one that was used, not the first of the storage. */
+static void F33_messages_name_the_parameter_used(void **state) {
+    (void)state;
+    om_tensor *eight = example(OM_DIMS(8)), *two = om_slice(eight, 0, 0, 2, 1);
+    om_tensor *rest = om_slice(eight, 0, 2, 4, 1);
+    for (int i = 0; i < 2; i++) {
+        om_tracer *tr = fresh_tracer();
+        om_tensor *x  = om_trace_input(tr, "x", example(OM_DIMS(2)), OM_AXES("N"));
+        om_trace_parameter(tr, "of_eight", eight);
+        om_trace_parameter(tr, "of_two", two);
+        om_trace_parameter(tr, "of_rest", rest);
+        assert_null(om_add(x, i ? rest : two));
+        check_trace_error(OM_TRACE_SYMBOLIC_SHAPE, i ? "of_rest" : "of_two", "N");
+        om_trace_abort(tr);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OM_TEST(F3_no_size_from_its_own_result),
@@ -285,6 +352,8 @@ int main(void) {
         OM_TEST(F16_memory_of_the_caller_is_copied),
         OM_TEST(F17_added_random_numbers_stay_marked),
         OM_TEST(F18_a_range_that_excludes_the_example),
+        OM_TEST(F33_tied_parameters_of_other_shape),
+        OM_TEST(F33_messages_name_the_parameter_used),
         OM_TEST(F34_symbols_stay_in_order),
         OM_TEST(F34_ceil_with_a_begin_pad),
     };
