@@ -3,7 +3,8 @@
 # was stopped goes on where it was; a new commit starts anew. A row per step goes to docs/evidence.md.
 #   ./test long            all steps       ./test long STEP...    some of them
 # Steps: unary-COLUMN (2^32 inputs of each correctly rounded function), qemu-aarch64, qemu-riscv64 (the golden hashes
-# on another architecture), mutants (one-line faults, each of which must be noticed), chroot (both commands in a bare Debian 12; needs root and debootstrap).
+# on another architecture), fuzz (every fuzzer for three minutes), scale (100,000 of everything), tsan (exact and faults
+# under the thread sanitizer), mutants (one-line faults, each of which must be noticed), chroot (both commands in a bare Debian 12; needs root and debootstrap).
 set -eu
 . scripts/bootstrap.sh
 om_bootstrap test
@@ -61,6 +62,21 @@ emulate() ( # emulate ARCH: the golden hashes in an emulator
     "$run" "build/$1/tests/whole/hashes"
 )
 
+fuzz() ( # the fuzzers of ./test fuzz, three minutes each, under the sanitizers
+    OM_FUZZ_SECONDS=180 OM_BUILD_DIR=build/long-asan OM_NO_FLOOR=1 \
+        OM_CMAKE="-DCMAKE_BUILD_TYPE=RelWithDebInfo -DOM_SANITIZE=address,undefined" sh scripts/run_tests.sh fuzz
+)
+
+scale() ( # 100,000 of each kind, once; and instructions at 5,000 and 20,000 where there is valgrind
+    command -v python3 >/dev/null || skip "needs python3"
+    python3 tests/scale/run.py $build/tests/scale/scale --long && python3 tests/scale/run.py $build/tests/scale/scale
+)
+
+tsan() ( # the groups that CI has no time for under this sanitizer
+    OM_BUILD_DIR=build/long-tsan OM_NO_FLOOR=1 OM_CMAKE="-DCMAKE_BUILD_TYPE=RelWithDebInfo -DOM_SANITIZE=thread" \
+        sh scripts/run_tests.sh exact faults
+)
+
 mutants() ( # every patch of tests/mutants must be noticed by the test that it names
     command -v python3 >/dev/null && command -v patch >/dev/null || skip "needs python3 and patch"
     python3 tests/mutants/run.py --table "$marks/mutants.md"
@@ -71,7 +87,7 @@ chroot_run() ( # both commands as a newcomer has them
     sh scripts/chroot_run.sh
 )
 
-steps=${*:-unary-scalar unary-avx2 unary-avx512 qemu-aarch64 qemu-riscv64 mutants chroot}
+steps=${*:-unary-scalar unary-avx2 unary-avx512 qemu-aarch64 qemu-riscv64 fuzz scale tsan mutants chroot}
 for s in $steps; do
     case $s in
     unary-*)
@@ -83,7 +99,7 @@ for s in $steps; do
         fi
         ;;
     qemu-*) step "$s" emulate "${s#qemu-}" ;;
-    mutants) step mutants mutants ;;
+    mutants | fuzz | scale | tsan) step "$s" "$s" ;;
     chroot) step "$s" chroot_run ;;
     *) om_say "no step '$s'" >&2; exit 2 ;;
     esac

@@ -58,8 +58,8 @@ typedef struct omi_scope_mark {
 } omi_scope_mark;
 /* Results of this thread, and where its scopes began (tensor/scope.c). */
 typedef struct omi_scope_stack {
-    om_tensor **v;
-    size_t n, cap;
+    om_tensor **v; /* NULL: one that was taken from the middle */
+    size_t n, cap, holes;
     omi_scope_mark *marks;
     size_t n_marks, cap_marks;
     uint32_t next_serial;

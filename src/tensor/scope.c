@@ -1,6 +1,10 @@
 /*
  * scope.c -- scopes are marks in a per-thread stack of results (docs/ownership.md).
  *
+ * A tensor notes where it lies, so that one from the middle is taken at once: garbage collectors of
+ * other languages end values in any order. It leaves a hole; when most are holes, they are closed.
+ * One that is filed twice, or by two threads, is looked for.
+ *
  * Ending a scope releases everything above its mark, so an inner scope that a `break` or `return`
  * left open heals itself. Serials tell a stale mark (an om_scope used twice) from a live one.
  */
@@ -13,9 +17,31 @@
 typedef omi_scope_mark mark;
 typedef omi_scope_stack stack;
 
+#define FILED_TWICE UINT32_MAX
+
+static uint32_t place_noted(const om_tensor *t) {
+    return atomic_load_explicit(&t->filed, memory_order_relaxed);
+}
+
+/* Threads that share t may note over each other: a place is only believed when t lies there. */
+static void note_place(om_tensor *t, size_t i) {
+    uint32_t at = place_noted(t) ? FILED_TWICE : (uint32_t)i + 1;
+    atomic_store_explicit(&t->filed, at, memory_order_relaxed);
+}
+
+static void forget_place(om_tensor *t) {
+    if (place_noted(t) != FILED_TWICE) atomic_store_explicit(&t->filed, 0, memory_order_relaxed);
+}
+
 static void release_above(stack *s, size_t height) {
-    while (s->n > height)
-        om_release(s->v[--s->n]);
+    while (s->n > height) {
+        om_tensor *t = s->v[--s->n];
+        if (t) {
+            forget_place(t);
+            om_release(t);
+        } else
+            s->holes--;
+    }
 }
 
 void om_scope_drain(void) {
@@ -30,7 +56,7 @@ void om_scope_drain(void) {
     omi_free(s->marks, s->cap_marks * sizeof *s->marks);
     s->v     = NULL;
     s->marks = NULL;
-    s->cap = s->cap_marks = 0;
+    s->cap = s->cap_marks = s->holes = 0;
 }
 
 static bool grow(stack *s) {
@@ -50,6 +76,7 @@ om_tensor *omi_file_owned(om_tensor *t) {
         om_release(t);
         return NULL;
     }
+    note_place(t, s->n);
     s->v[s->n++] = t;
     if (OM_UNLIKELY(s->n == ROOT_WARN && s->n_marks == 0 && !s->warned)) {
         s->warned = true;
@@ -93,6 +120,11 @@ static void end_scope(om_scope c, om_tensor *keep) {
         om_tensor *first = s->v[height];
         s->v[height]     = om_retain(keep);
         release_above(s, height + 1);
+        if (first)
+            forget_place(first);
+        else
+            s->holes--;
+        note_place(keep, height);
         om_release(first);
     } else
         release_above(s, height);
@@ -109,18 +141,46 @@ om_tensor *om_scope_return(om_scope c, om_tensor *t) {
     return omi_failed() ? NULL : t;
 }
 
+/* Where t lies in this thread's stack; s->n: nowhere. */
+static size_t place_of(const stack *s, om_tensor *t) {
+    size_t at = place_noted(t);
+    if (at == 0) return s->n;
+    if (at != FILED_TWICE && at <= s->n && s->v[at - 1] == t) return at - 1;
+    for (size_t i = s->n; i-- > 0;)
+        if (s->v[i] == t) return i;
+    return s->n;
+}
+
+static void close_holes(stack *s) {
+    size_t to = 0, k = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        for (; k < s->n_marks && s->marks[k].height == i; k++)
+            s->marks[k].height = (uint32_t)to;
+        om_tensor *t = s->v[i];
+        if (!t) continue;
+        forget_place(t);
+        if (!place_noted(t)) note_place(t, to);
+        s->v[to++] = t;
+    }
+    for (; k < s->n_marks; k++)
+        s->marks[k].height = (uint32_t)to;
+    s->n     = to;
+    s->holes = 0;
+}
+
 om_tensor *om_take(om_tensor *t) {
     if (!t) return NULL;
-    stack *s = &omi_state()->scopes;
-    for (size_t i = s->n; i-- > 0;)
-        if (s->v[i] == t) { // order above does not matter: marks are heights
-            memmove(&s->v[i], &s->v[i + 1], (s->n - i - 1) * sizeof *s->v);
-            s->n--;
-            for (size_t k = 0; k < s->n_marks; k++)
-                if (s->marks[k].height > i) s->marks[k].height--;
-            return t;
-        }
-    return om_retain(t); // not filed here: a reference of its own
+    stack *s      = &omi_state()->scopes;
+    size_t i      = place_of(s, t);
+    size_t bottom = s->n_marks ? s->marks[s->n_marks - 1].height : 0;
+    if (i == s->n) return om_retain(t); // not filed here: a reference of its own
+    forget_place(t);
+    s->v[i] = NULL;
+    s->holes++;
+    for (; s->n > bottom && !s->v[s->n - 1]; s->n--)
+        s->holes--;
+    if (s->holes > 32 && s->holes > s->n / 2) close_holes(s);
+    return t;
 }
 
 void om_drop(om_tensor *t) {

@@ -41,8 +41,9 @@ enum { OM_STRIDED = 0, OM_NCHW16C = 1, OM_FREED = 0xfd }; /* om_tensor.layout */
 struct om_tensor {
     _Atomic uint32_t refs;
     uint8_t dtype, rank, layout, flags;
-    uint32_t trace_serial; /* 0, or the serial of the trace it belongs to (CD-10) */
-    uint32_t out_index;    /* which output of record                              */
+    uint32_t trace_serial;  /* 0, or the serial of the trace it belongs to (CD-10) */
+    uint32_t out_index;     /* which output of record                              */
+    _Atomic uint32_t filed; /* scope.c: where in the stack of results, from 1; 0: nowhere */
     uint64_t id;
     om_record *record; /* who made it, strong; NULL                           */
     om_storage *storage;

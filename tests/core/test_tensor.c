@@ -70,6 +70,87 @@ static void test_take_drop_retain(void **state) {
     assert_int_equal(om_live_tensors(), 0);
 }
 
+static uint32_t next_random(uint32_t *g) {
+    *g = *g * 1664525u + 1013904223u;
+    return *g >> 8;
+}
+
+/* Scopes against a model of them, while tensors are taken from anywhere in the stack, as a garbage
+ * collector does. Every tensor holds its own number; some are filed twice. */
+static void test_taken_from_anywhere(void **state) {
+    (void)state;
+    enum { MOST = 4000, DEEP = 8 };
+    static om_tensor *filed[MOST];
+    static int level[MOST]; /* of the scope that owns tensor i; -1: nobody */
+    om_scope scopes[DEEP];
+    uint32_t g = 11;
+    int depth = 0, n = 0, owned = 0;
+    while (n < MOST) {
+        uint32_t what = next_random(&g) % 100;
+        if (what < 4 && depth < DEEP)
+            scopes[depth++] = om_scope_begin();
+        else if (what < 6 && depth) {
+            int to = (int)(next_random(&g) % (uint32_t)depth); // an outer one ends those inside
+            om_scope_end(scopes[to]);
+            depth = to;
+            for (int i = 0; i < n; i++)
+                if (level[i] > depth) level[i] = -1;
+        } else if (what < 55 || n == 0) {
+            filed[n]   = om_full(n, OM_F32, OM_DIMS(1));
+            level[n++] = depth;
+        } else {
+            int i = (int)(next_random(&g) % (uint32_t)n);
+            if (level[i] < 0) continue;
+            if (what < 60) {
+                assert_ptr_equal(om_reshape(filed[i], OM_DIMS(1)), filed[i]); // filed once more
+                continue;
+            }
+            om_release(om_retain(filed[i]));
+            om_tensor *t = om_take(filed[i]);
+            assert_ptr_equal(t, filed[i]);
+            assert_true(om_item_f32(t) == (float)i);
+            om_release(t);
+            level[i] = -2; // may live on where it is filed twice: not looked at again
+        }
+        for (int i = owned = 0; i < n; i++)
+            owned += level[i] >= 0;
+        assert_true(om_live_tensors() >= owned);
+    }
+    om_scope_drain();
+    assert_int_equal(om_live_tensors(), 0);
+}
+
+/* Without second filings the count is exact, and ends of scopes release what is theirs only. */
+static void test_holes_keep_their_scopes(void **state) {
+    (void)state;
+    om_tensor *outer[100], *inner[100];
+    for (int round = 0; round < 3; round++) {
+        om_scope a = om_scope_begin();
+        for (int i = 0; i < 100; i++)
+            outer[i] = om_full(i, OM_F32, OM_DIMS(1));
+        om_scope b = om_scope_begin();
+        for (int i = 0; i < 100; i++)
+            inner[i] = om_full(100 + i, OM_F32, OM_DIMS(1));
+        for (int i = 0; i < 90; i++) // enough that holes are closed, on both sides of the mark
+            om_drop(round == 1 ? outer[99 - i] : outer[i]);
+        for (int i = 0; i < 100; i += 2)
+            om_drop(inner[i]);
+        assert_int_equal(om_live_tensors(), 10 + 50);
+        for (int i = 1; i < 100; i += 2)
+            assert_true(om_item_f32(inner[i]) == (float)(100 + i));
+        om_tensor *kept = round == 2 ? om_scope_return(b, inner[1]) : NULL;
+        om_scope_end(b);
+        assert_int_equal(om_live_tensors(), 10 + (kept != NULL));
+        om_drop(kept);
+        om_drop(round == 1 ? outer[9] : outer[90]);
+        assert_int_equal(om_live_tensors(), 9);
+        for (int i = 91; round != 1 && i < 100; i++)
+            assert_true(om_item_f32(outer[i]) == (float)i);
+        om_scope_end(a);
+        assert_int_equal(om_live_tensors(), 0);
+    }
+}
+
 static void test_pending_error_suspends(void **state) {
     (void)state;
     om_scope s   = om_scope_begin();
@@ -327,6 +408,8 @@ int main(void) {
         OM_TEST(test_scope_return),
         OM_TEST(test_outer_end_heals_open_inner),
         OM_TEST(test_take_drop_retain),
+        OM_TEST(test_taken_from_anywhere),
+        OM_TEST(test_holes_keep_their_scopes),
         OM_TEST(test_pending_error_suspends),
         OM_TEST(test_creation),
         OM_TEST(test_callers_buffer_and_copy_on_write),
