@@ -149,6 +149,15 @@ static void test_holes_keep_their_scopes(void **state) {
         om_scope_end(a);
         assert_int_equal(om_live_tensors(), 0);
     }
+    om_scope a   = om_scope_begin();
+    om_tensor *x = om_full(1, OM_F32, OM_DIMS(1)), *y = om_full(2, OM_F32, OM_DIMS(1));
+    om_scope b = om_scope_begin();
+    om_drop(y); // the hole below the mark stays: what follows is of the inner scope
+    om_full(3, OM_F32, OM_DIMS(1));
+    om_scope_end(b);
+    assert_int_equal(om_live_tensors(), 1);
+    assert_true(om_item_f32(x) == 1.0f);
+    om_scope_end(a);
 }
 
 static void test_pending_error_suspends(void **state) {
