@@ -1,6 +1,7 @@
 /*
  * test_saved.c -- weight files with one lie and right checksums: an array that crosses the end of
- * DATA, one that is not aligned, bools that are neither 0 nor 1.
+ * DATA, one that is not aligned, bools that are neither 0 nor 1; and one that
+ * is right, of two parameters in one storage.
  */
 #include "nn/fixture.h"
 
@@ -95,10 +96,41 @@ static void bools_are_0_or_1(void **state) {
     om_nn_free(m);
 }
 
+/* Two parameters at one place of one storage, of other shape: each has its entry and its shape, and
+ * what is loaded is seen through both. */
+static void tied_parameters_of_other_shape(void **state) {
+    (void)state;
+    om_module *m[2];
+    for (int i = 0; i < 2; i++)
+        OM_SCOPE {
+            m[i]         = om_nn_module();
+            om_tensor *w = om_full(0.5 + i, OM_F32, OM_DIMS(8)), *v = om_reshape(w, OM_DIMS(2, 4));
+            om_copy_(om_slice(w, 0, 5, 6, 1), om_full(7 + i, OM_F32, OM_DIMS(1)));
+            om_nn_parameter(m[i], "w", w);
+            om_nn_parameter(m[i], "v", v);
+            expect_ok();
+        }
+    assert_int_equal(om_nn_save(m[0], path_of_file), OM_OK);
+    assert_int_equal(om_nn_load(m[1], path_of_file, NULL), OM_OK);
+    om_tensor *w = om_nn_get(m[1], "w"), *v = om_nn_get(m[1], "v");
+    expect_ok();
+    assert_int_equal(w->rank, 1);
+    assert_int_equal(v->rank, 2);
+    assert_int_equal(v->shape[1], 4);
+    for (int i = 0; i < 8; i++) {
+        assert_true(((const float *)om_data(w))[i] == (i == 5 ? 7.0f : 0.5f));
+        assert_true(((const float *)om_data(v))[i] == (i == 5 ? 7.0f : 0.5f));
+    }
+    assert_ptr_equal(om_data(w), om_data(v)); /* still one storage */
+    for (int i = 0; i < 2; i++)
+        om_nn_free(m[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(an_array_stays_inside_its_data),
         FIXTURE_TEST(bools_are_0_or_1),
+        FIXTURE_TEST(tied_parameters_of_other_shape),
     };
     int fd = mkstemp(path_of_file);
     if (fd < 0) return 1;
