@@ -2,9 +2,9 @@
  * view.h -- a strided block of elements: what eager tensors and session steps hand to compute/.
  *
  * compute/ holds the numeric meaning of every ONNX node we write, over views, with threads. The
- * eager operators and the session's steps both call it and neither has arithmetic of its own, so "eager
- * equals Exact bit for bit" (TD-19, AR-7.1) is true by construction. Below it, kernels/ has the
- * inner loops per instruction set.
+ * eager operators and the session's steps both call it and neither has arithmetic of its own, so
+ * "eager equals Exact bit for bit" (TD-19, AR-7.1) is true by construction. Below it, kernels/ has
+ * the inner loops per instruction set.
  *
  * Contract of every function in compute/: shapes were checked by the caller, data pointers are
  * valid, outputs do not overlap inputs unless the function says so; nothing allocates or fails;
