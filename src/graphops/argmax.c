@@ -40,7 +40,7 @@ typedef struct arg_args {
     bool max, last;
 } arg_args;
 
-static om_status run_arg(const om_step *s, const om_exec *e) {
+static om_status run_arg(const om_run_step *s, const om_exec *e) {
     const arg_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     int64_t n = x.shape[p->axis], *at = y.data, count = omi_view_numel(&y);
@@ -58,9 +58,9 @@ static om_status run_arg(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_arg(om_nctx *c) {
+om_run_step *omi_sel_arg(om_nctx *c) {
     const arg_form *f = c->form;
-    om_step *s        = omi_step(c, run_arg, sizeof(arg_args));
+    om_run_step *s    = omi_step(c, run_arg, sizeof(arg_args));
     arg_args *a       = s ? s->args : NULL;
     if (!a || omi_norm_axis(c, f->axis, c->in[0]->rank, &a->axis) != OM_OK) return NULL;
     a->x    = omi_ref(c->in[0]);

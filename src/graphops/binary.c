@@ -17,11 +17,11 @@ typedef struct binary_args {
     bool divides; /* integers: look for zero first */
 } binary_args;
 
-static om_status zero_divisor(const om_step *s, const om_exec *e) {
+static om_status zero_divisor(const om_run_step *s, const om_exec *e) {
     return omi_step_fail(s, e, OM_ERR_VALUE, "an integer divisor is zero");
 }
 
-static om_status run_binary(const om_step *s, const om_exec *e) {
+static om_status run_binary(const om_run_step *s, const om_exec *e) {
     const binary_args *p = s->args;
     om_view a = omi_bind(e, &p->a), b = omi_bind(e, &p->b), y = omi_bind(e, &p->y);
     if (p->divides && omi_view_numel(&y) && omi_any_zero(&b)) return zero_divisor(s, e);
@@ -29,8 +29,8 @@ static om_status run_binary(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_binary(om_nctx *c) {
-    om_step *s     = omi_step(c, run_binary, sizeof(binary_args));
+om_run_step *omi_sel_binary(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_binary, sizeof(binary_args));
     binary_args *a = s ? s->args : NULL;
     if (!a) return NULL;
     const om_pval *y = c->out[0];
@@ -74,7 +74,7 @@ typedef struct many_args {
     om_ref in[];
 } many_args;
 
-static om_status run_many(const om_step *s, const om_exec *e) {
+static om_status run_many(const om_run_step *s, const om_exec *e) {
     const many_args *p = s->args;
     om_view y = omi_bind(e, &p->y), a = omi_bind(e, &p->in[0]);
     if (p->n == 1 && !p->mean) {
@@ -95,9 +95,9 @@ static om_status run_many(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_many(om_nctx *c) {
-    om_step *s   = omi_step(c, run_many, sizeof(many_args) + c->n_in * sizeof(om_ref));
-    many_args *a = s ? s->args : NULL;
+om_run_step *omi_sel_many(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_many, sizeof(many_args) + c->n_in * sizeof(om_ref));
+    many_args *a   = s ? s->args : NULL;
     if (!a) return NULL;
     a->n    = c->n_in;
     a->k    = fold_kind(c);

@@ -21,17 +21,17 @@ typedef struct cast_args {
     om_ref x, y;
 } cast_args;
 
-static om_status run_cast(const om_step *s, const om_exec *e) {
+static om_status run_cast(const om_run_step *s, const om_exec *e) {
     const cast_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     omi_cast(&x, &y);
     return OM_OK;
 }
 
-om_step *omi_sel_cast(om_nctx *c) {
+om_run_step *omi_sel_cast(om_nctx *c) {
     if (c->in[0]->dtype == c->out[0]->dtype) return omi_step_view(c, 0);
-    om_step *s   = omi_step(c, run_cast, sizeof(cast_args));
-    cast_args *a = s ? s->args : NULL;
+    om_run_step *s = omi_step(c, run_cast, sizeof(cast_args));
+    cast_args *a   = s ? s->args : NULL;
     if (!a) return NULL;
     a->x = omi_ref(c->in[0]);
     a->y = omi_ref(c->out[0]);

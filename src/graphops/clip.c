@@ -38,7 +38,7 @@ typedef struct clip_args {
     _Alignas(8) uint8_t lo_attr[8], hi_attr[8]; /* of the type of x */
 } clip_args;
 
-static om_status run_clip(const om_step *s, const om_exec *e) {
+static om_status run_clip(const om_run_step *s, const om_exec *e) {
     const clip_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     const void *lo = p->attrs ? p->lo_attr : NULL, *hi = p->attrs ? p->hi_attr : NULL;
@@ -52,9 +52,9 @@ static void bound_bytes(int32_t dtype, float v, uint8_t *bytes) {
     omi_element_from_double((double)v, (om_dtype)dtype, bytes);
 }
 
-om_step *omi_sel_clip(om_nctx *c) {
-    om_step *s   = omi_step(c, run_clip, sizeof(clip_args));
-    clip_args *a = s ? s->args : NULL;
+om_run_step *omi_sel_clip(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_clip, sizeof(clip_args));
+    clip_args *a   = s ? s->args : NULL;
     if (!a) return NULL;
     a->x               = omi_ref(c->in[0]);
     a->y               = omi_ref(c->out[0]);

@@ -50,7 +50,7 @@ typedef struct concat_args {
     om_ref in[];
 } concat_args;
 
-static om_status run_concat(const om_step *s, const om_exec *e) {
+static om_status run_concat(const om_run_step *s, const om_exec *e) {
     const concat_args *p = s->args;
     om_view y            = omi_bind(e, &p->y);
     char *to             = y.data;
@@ -64,9 +64,9 @@ static om_status run_concat(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_concat(om_nctx *c) {
+om_run_step *omi_sel_concat(om_nctx *c) {
     if (c->n_in == 1) return omi_step_view(c, 0);
-    om_step *s     = omi_step(c, run_concat, sizeof(concat_args) + c->n_in * sizeof(om_ref));
+    om_run_step *s = omi_step(c, run_concat, sizeof(concat_args) + c->n_in * sizeof(om_ref));
     concat_args *a = s ? s->args : NULL;
     if (!a || concat_axis(c, &a->axis) != OM_OK) return NULL;
     a->n = c->n_in;

@@ -173,7 +173,7 @@ typedef struct conv_args {
     const om_fused *fused; /* NULL: nothing follows */
 } conv_args;
 
-static om_status run_conv(const om_step *s, const om_exec *e) {
+static om_status run_conv(const om_run_step *s, const om_exec *e) {
     const conv_args *p = s->args;
     om_conv_ptrs d     = {
             .x = e->ptr[p->x], .weight = e->ptr[p->w], .w_packed = p->w_packed, .y = e->ptr[p->y]};
@@ -184,10 +184,10 @@ static om_status run_conv(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_conv(om_nctx *c) {
+om_run_step *omi_sel_conv(om_nctx *c) {
     om_conv_geom g;
-    om_step *s   = omi_step(c, run_conv, sizeof(conv_args));
-    conv_args *a = s ? s->args : NULL;
+    om_run_step *s = omi_step(c, run_conv, sizeof(conv_args));
+    conv_args *a   = s ? s->args : NULL;
     if (!a || conv_geom(c, &g) != OM_OK) return NULL;
     const om_pval *k = c->in[1];
     a->x             = c->in[0]->index;
@@ -241,7 +241,7 @@ typedef struct pool_args {
     uint32_t x, y;
 } pool_args;
 
-static om_status run_pool(const om_step *s, const om_exec *e) {
+static om_status run_pool(const om_run_step *s, const om_exec *e) {
     const pool_args *p = s->args;
     if (p->average)
         omi_avgpool(&p->plan, e->ptr[p->x], e->ptr[p->y]);
@@ -250,10 +250,10 @@ static om_status run_pool(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_pool(om_nctx *c) {
+om_run_step *omi_sel_pool(om_nctx *c) {
     om_pool_geom g;
-    om_step *s   = omi_step(c, run_pool, sizeof(pool_args));
-    pool_args *a = s ? s->args : NULL;
+    om_run_step *s = omi_step(c, run_pool, sizeof(pool_args));
+    pool_args *a   = s ? s->args : NULL;
     if (!a || pool_geom(c, &g) != OM_OK) return NULL;
     omi_pool_plan(&g, &a->plan);
     a->average = c->def->arg == 1;
@@ -280,15 +280,15 @@ typedef struct global_args {
     om_reduce_kind k;
 } global_args;
 
-static om_status run_global(const om_step *s, const om_exec *e) {
+static om_status run_global(const om_run_step *s, const om_exec *e) {
     const global_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     if (omi_view_numel(&y)) omi_reduce(p->k, &x, ((1u << x.rank) - 1) & ~3u, &y);
     return OM_OK;
 }
 
-om_step *omi_sel_global_pool(om_nctx *c) {
-    om_step *s     = omi_step(c, run_global, sizeof(global_args));
+om_run_step *omi_sel_global_pool(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_global, sizeof(global_args));
     global_args *a = s ? s->args : NULL;
     if (!a) return NULL;
     a->x = omi_ref(c->in[0]);

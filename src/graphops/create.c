@@ -43,16 +43,16 @@ typedef struct fill_args {
     _Alignas(8) uint8_t value[8];
 } fill_args;
 
-static om_status run_fill(const om_step *s, const om_exec *e) {
+static om_status run_fill(const om_run_step *s, const om_exec *e) {
     const fill_args *p = s->args;
     om_view y          = omi_bind(e, &p->y);
     omi_fill(&y, p->value);
     return OM_OK;
 }
 
-om_step *omi_sel_constant_of_shape(om_nctx *c) {
-    om_step *s   = omi_step(c, run_fill, sizeof(fill_args));
-    fill_args *a = s ? s->args : NULL;
+om_run_step *omi_sel_constant_of_shape(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_fill, sizeof(fill_args));
+    fill_args *a   = s ? s->args : NULL;
     if (!a) return NULL;
     memcpy(a->value, ((const fill_form *)c->form)->value, sizeof a->value);
     a->y = omi_ref(c->out[0]);
@@ -102,16 +102,16 @@ typedef struct range_args {
     uint32_t start, step;
 } range_args;
 
-static om_status run_range(const om_step *s, const om_exec *e) {
+static om_status run_range(const om_run_step *s, const om_exec *e) {
     const range_args *p = s->args;
     om_view y           = omi_bind(e, &p->y);
     omi_range(&y, e->ptr[p->start], e->ptr[p->step]);
     return OM_OK;
 }
 
-om_step *omi_sel_range(om_nctx *c) {
-    om_step *s    = omi_step(c, run_range, sizeof(range_args));
-    range_args *a = s ? s->args : NULL;
+om_run_step *omi_sel_range(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_range, sizeof(range_args));
+    range_args *a  = s ? s->args : NULL;
     if (!a) return NULL;
     a->y     = omi_ref(c->out[0]);
     a->start = c->in[0]->index;

@@ -44,7 +44,7 @@ typedef struct dropout_args {
     _Alignas(8) uint8_t element[8]; /* of the mask */
 } dropout_args;
 
-static om_status run_dropout(const om_step *s, const om_exec *e) {
+static om_status run_dropout(const om_run_step *s, const om_exec *e) {
     const dropout_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y), m = omi_bind(e, &p->mask);
     omi_copy(&x, &y);
@@ -52,9 +52,9 @@ static om_status run_dropout(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_dropout(om_nctx *c) {
+om_run_step *omi_sel_dropout(om_nctx *c) {
     if (c->n_out < 2 || !c->out[1]) return omi_step_view(c, 0);
-    om_step *s      = omi_step(c, run_dropout, sizeof(dropout_args));
+    om_run_step *s  = omi_step(c, run_dropout, sizeof(dropout_args));
     dropout_args *a = s ? s->args : NULL;
     if (!a) return NULL;
     a->x    = omi_ref(c->in[0]);

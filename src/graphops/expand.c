@@ -22,7 +22,7 @@ om_status omi_infer_expand(om_nctx *c) {
     return omi_out_shape(c, 0, rank, shape);
 }
 
-om_step *omi_sel_expand(om_nctx *c) {
+om_run_step *omi_sel_expand(om_nctx *c) {
     const om_pval *y = c->out[0];
     if (y->numel == c->in[0]->numel) return omi_step_view(c, 0);
     om_view v = omi_ref_as(c->in[0], y->rank, y->shape).v;

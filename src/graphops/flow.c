@@ -12,7 +12,7 @@ om_status omi_infer_met(om_nctx *c) {
     return omi_problem(c, OM_ERR_UNSUPPORTED, "its output sizes are met while it runs");
 }
 
-om_step *omi_sel_met(om_nctx *c) {
+om_run_step *omi_sel_met(om_nctx *c) {
     omi_infer_met(c);
     return NULL;
 }

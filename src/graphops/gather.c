@@ -50,7 +50,7 @@ typedef struct gather_args {
     bool check; /* not when the index was known */
 } gather_args;
 
-static om_status run_gather(const om_step *s, const om_exec *e) {
+static om_status run_gather(const om_run_step *s, const om_exec *e) {
     const gather_args *p = s->args;
     om_view x = omi_bind(e, &p->x), idx = omi_bind(e, &p->idx), y = omi_bind(e, &p->y);
     int64_t bad = 0;
@@ -71,12 +71,12 @@ static bool one_row(const om_nctx *c, int axis, int64_t *offset) {
     return true;
 }
 
-om_step *omi_sel_gather(om_nctx *c) {
+om_run_step *omi_sel_gather(om_nctx *c) {
     int axis       = 0;
     int64_t offset = 0;
     if (gather_axis(c, &axis) != OM_OK) return NULL;
     if (one_row(c, axis, &offset)) return omi_step_view(c, offset);
-    om_step *s     = omi_step(c, run_gather, sizeof(gather_args));
+    om_run_step *s = omi_step(c, run_gather, sizeof(gather_args));
     gather_args *a = s ? s->args : NULL;
     if (!a) return NULL;
     a->x     = omi_ref(c->in[0]);

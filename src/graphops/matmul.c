@@ -20,7 +20,7 @@ typedef struct product_args {
     const om_fused *fused; /* NULL: nothing follows */
 } product_args;
 
-static om_status run_product(const om_step *s, const om_exec *e) {
+static om_status run_product(const om_run_step *s, const om_exec *e) {
     const product_args *p = s->args;
     om_matmul_ptrs x      = {.a = e->ptr[p->a], .b = e->ptr[p->b], .y = e->ptr[p->y]};
     om_epilogue ep;
@@ -31,8 +31,8 @@ static om_status run_product(const om_step *s, const om_exec *e) {
 }
 
 /* A step for m, whose b is packed when it is a constant without batch axes. */
-static om_step *product_step(om_nctx *c, om_matmul_args *m) {
-    om_step *s      = omi_step(c, run_product, sizeof(product_args));
+static om_run_step *product_step(om_nctx *c, om_matmul_args *m) {
+    om_run_step *s  = omi_step(c, run_product, sizeof(product_args));
     product_args *p = s ? s->args : NULL;
     if (!p) return NULL;
     const om_pval *bv = c->in[1], *bias = omi_in(c, 2);
@@ -115,7 +115,7 @@ static void flatten_rows(om_matmul_args *m) {
     omi_view_pack_strides(&m->y);
 }
 
-om_step *omi_sel_matmul(om_nctx *c) {
+om_run_step *omi_sel_matmul(om_nctx *c) {
     om_matmul_args args = {.alpha = 1, .beta = 1}, *m = &args;
     m->a = omi_ref(c->in[0]).v;
     m->b = omi_ref(c->in[1]).v;
@@ -192,7 +192,7 @@ static void transpose2(om_view *v) {
     v->strides[1] = s;
 }
 
-om_step *omi_sel_gemm(om_nctx *c) {
+om_run_step *omi_sel_gemm(om_nctx *c) {
     const gemm_form *g  = c->form;
     const om_pval *bias = omi_in(c, 2);
     om_matmul_args m    = {.alpha = g->alpha, .beta = g->beta};

@@ -151,8 +151,8 @@ bool omi_fold_always(const om_nctx *c) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-om_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size) {
-    om_step *s = omi_arena_alloc(c->arena, sizeof *s);
+om_run_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size) {
+    om_run_step *s = omi_arena_alloc(c->arena, sizeof *s);
     if (!s) return NULL;
     s->run  = run;
     s->node = c->index;
@@ -169,14 +169,15 @@ om_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size) {
     return s;
 }
 
-om_step *omi_step_view(om_nctx *c, int64_t offset) {
-    om_step *s = omi_step(c, NULL, 0);
+om_run_step *omi_step_view(om_nctx *c, int64_t offset) {
+    om_run_step *s = omi_step(c, NULL, 0);
     if (!s || !(s->views = omi_arena_array(c->arena, c->n_out, sizeof *s->views))) return NULL;
     s->views[0] = offset;
     return s;
 }
 
-om_status omi_step_fail(const om_step *s, const om_exec *x, om_status st, const char *fmt, ...) {
+om_status omi_step_fail(const om_run_step *s, const om_exec *x, om_status st, const char *fmt,
+                        ...) {
     char text[200], node[160];
     va_list ap;
     va_start(ap, fmt);

@@ -41,7 +41,7 @@ typedef struct om_pval {
 } om_pval;
 
 struct om_node_def;
-struct om_step;
+struct om_run_step;
 struct om_fused;
 
 /* What a run hands to a step. */
@@ -52,9 +52,9 @@ typedef struct om_exec {
     const om_graph *graph; /* for messages                  */
 } om_exec;
 
-typedef om_status (*om_step_fn)(const struct om_step *s, const om_exec *x);
+typedef om_status (*om_step_fn)(const struct om_run_step *s, const om_exec *x);
 
-typedef struct om_step {
+typedef struct om_run_step {
     om_step_fn run; /* NULL: nothing to do at run time, the outputs are parts of input 0  */
     void *args;     /* in the plan's arena                                                 */
     uint32_t node;  /* index in the graph, for messages                                    */
@@ -63,7 +63,7 @@ typedef struct om_step {
     size_t ws_bytes, ws_offset;
     int64_t *views;   /* run NULL: output k is input 0 from byte views[k] on               */
     uint8_t in_place; /* bit k: output 0 may have the bytes of input k                */
-} om_step;
+} om_run_step;
 
 /* One node while it is checked, inferred or selected. */
 typedef struct om_nctx {
@@ -114,9 +114,9 @@ typedef struct om_schema {
 /* Reads and checks the attributes; sets c->form, and the types of outputs that the row leaves open.
  * Sizes are unknown: a rank may be (>= 0) known, contents only of constants. */
 typedef om_status (*om_parse_fn)(om_nctx *c);
-typedef om_status (*om_infer_fn)(om_nctx *c); /* sizes of the outputs */
-typedef bool (*om_fold_fn)(const om_nctx *c); /* may be evaluated now */
-typedef om_step *(*om_select_fn)(om_nctx *c); /* NULL: a problem, or raised */
+typedef om_status (*om_infer_fn)(om_nctx *c);     /* sizes of the outputs */
+typedef bool (*om_fold_fn)(const om_nctx *c);     /* may be evaluated now */
+typedef om_run_step *(*om_select_fn)(om_nctx *c); /* NULL: a problem, or raised */
 
 typedef struct om_node_def {
     const char *domain, *type;
@@ -247,13 +247,13 @@ bool omi_fold_always(const om_nctx *c); /* sizes are enough             */
  */
 
 /* A step with args_size zeroed bytes of arguments. */
-om_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size);
+om_run_step *omi_step(om_nctx *c, om_step_fn run, size_t args_size);
 /* Counts bytes that a step keeps beyond its plan, before they are made: packed weights. False and a
  * problem where they are more than the session's limit allows. */
 bool omi_hold(om_nctx *c, size_t bytes);
 /* Output 0 is input 0 from byte offset on: no work at run time. More outputs: set views[k]. */
-om_step *omi_step_view(om_nctx *c, int64_t offset);
-om_status omi_step_fail(const om_step *s, const om_exec *x, om_status st, const char *fmt, ...)
+om_run_step *omi_step_view(om_nctx *c, int64_t offset);
+om_status omi_step_fail(const om_run_step *s, const om_exec *x, om_status st, const char *fmt, ...)
     OM_PRINTF(4, 5) OM_COLD;
 
 /* A value as an operand of a step: v.data is filled in by omi_bind. */

@@ -97,7 +97,7 @@ static const float *spread_now(const layer_norm_args *p, const om_exec *e, int k
     return ws;
 }
 
-static om_status run_layer_norm(const om_step *s, const om_exec *e) {
+static om_status run_layer_norm(const om_run_step *s, const om_exec *e) {
     const layer_norm_args *p = s->args;
     om_layernorm_args g      = p->g;
     if (!g.rows || !g.n) return OM_OK;
@@ -121,8 +121,8 @@ static om_status run_layer_norm(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_layer_norm(om_nctx *c) {
-    om_step *s         = omi_step(c, run_layer_norm, sizeof(layer_norm_args));
+om_run_step *omi_sel_layer_norm(om_nctx *c) {
+    om_run_step *s     = omi_step(c, run_layer_norm, sizeof(layer_norm_args));
     layer_norm_args *a = s ? s->args : NULL;
     if (!a || layer_norm_layout(c, a) != OM_OK) return NULL;
     a->x        = c->in[0]->index;
@@ -170,7 +170,7 @@ typedef struct batch_norm_args {
     uint32_t in[5], y;
 } batch_norm_args;
 
-static om_status run_batch_norm(const om_step *st, const om_exec *e) {
+static om_status run_batch_norm(const om_run_step *st, const om_exec *e) {
     const batch_norm_args *p = st->args;
     float *s = p->s, *t = p->t;
     if (!p->n || !p->c || !p->inner) return OM_OK;
@@ -199,8 +199,8 @@ static float *fold_statistics(const om_nctx *c, int64_t n, float eps) {
     return s;
 }
 
-om_step *omi_sel_batch_norm(om_nctx *c) {
-    om_step *s         = omi_step(c, run_batch_norm, sizeof(batch_norm_args));
+om_run_step *omi_sel_batch_norm(om_nctx *c) {
+    om_run_step *s     = omi_step(c, run_batch_norm, sizeof(batch_norm_args));
     batch_norm_args *a = s ? s->args : NULL;
     if (!a) return NULL;
     a->eps           = ((const om_batch_norm_form *)c->form)->eps;

@@ -83,7 +83,7 @@ typedef struct pad_args {
     _Alignas(8) uint8_t bytes[8];
 } pad_args;
 
-static om_status run_pad(const om_step *s, const om_exec *e) {
+static om_status run_pad(const om_run_step *s, const om_exec *e) {
     const pad_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     const void *value = p->value == OM_NO_VALUE ? p->bytes : e->ptr[p->value];
@@ -92,10 +92,10 @@ static om_status run_pad(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_pad(om_nctx *c) {
+om_run_step *omi_sel_pad(om_nctx *c) {
     int64_t after[OM_MAX_RANK];
-    om_step *s  = omi_step(c, run_pad, sizeof(pad_args));
-    pad_args *a = s ? s->args : NULL;
+    om_run_step *s = omi_step(c, run_pad, sizeof(pad_args));
+    pad_args *a    = s ? s->args : NULL;
     if (!a || read_pads(c, a->before, after) != OM_OK) return NULL;
     const om_pval *x = c->in[0];
     a->x             = omi_ref(x);

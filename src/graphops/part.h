@@ -10,6 +10,6 @@
 
 /* A step that makes output 0 of a part of input 0: x has its strides and shape, offset is in
  * elements. */
-om_step *omi_step_part(om_nctx *c, const om_view *x, int64_t offset);
+om_run_step *omi_step_part(om_nctx *c, const om_view *x, int64_t offset);
 
 #endif

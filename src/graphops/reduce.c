@@ -61,7 +61,7 @@ typedef struct reduce_args {
     bool none; /* bools of an empty axis: what is neutral */
 } reduce_args;
 
-static om_status run_reduce(const om_step *s, const om_exec *e) {
+static om_status run_reduce(const om_run_step *s, const om_exec *e) {
     const reduce_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     uint8_t neutral = p->k == OM_R_MIN;
@@ -72,8 +72,8 @@ static om_status run_reduce(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_reduce(om_nctx *c) {
-    om_step *s     = omi_step(c, run_reduce, sizeof(reduce_args));
+om_run_step *omi_sel_reduce(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_reduce, sizeof(reduce_args));
     reduce_args *a = s ? s->args : NULL;
     if (!a || reduce_axes(c, &a->mask) != OM_OK) return NULL;
     a->x = omi_ref(c->in[0]);

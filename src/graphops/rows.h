@@ -13,8 +13,8 @@
 #define OM_NODE(domain, type, since, until, in, out, attrs, parse, infer, fold, select, arg)       \
     om_status parse(om_nctx *c);                                                                   \
     om_status infer(om_nctx *c);                                                                   \
-    om_step *select(om_nctx *c);
-#define OM_FAST(type, select) om_step *select(om_nctx *c);
+    om_run_step *select(om_nctx *c);
+#define OM_FAST(type, select) om_run_step *select(om_nctx *c);
 #include "graphops/opset.def"
 #undef OM_NODE
 #undef OM_FAST

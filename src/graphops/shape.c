@@ -11,7 +11,7 @@
 #include "compute/shape_rules.h"
 #include "graphops/rows.h"
 
-om_step *omi_sel_view(om_nctx *c) {
+om_run_step *omi_sel_view(om_nctx *c) {
     return omi_step_view(c, 0);
 }
 
@@ -223,15 +223,15 @@ typedef struct shape_args {
     int64_t v[OM_MAX_RANK];
 } shape_args;
 
-static om_status run_shape(const om_step *s, const om_exec *e) {
+static om_status run_shape(const om_run_step *s, const om_exec *e) {
     const shape_args *p = s->args;
     memcpy(e->ptr[p->y], p->v, (size_t)p->n * sizeof p->v[0]);
     return OM_OK;
 }
 
-om_step *omi_sel_shape(om_nctx *c) {
-    om_step *s    = omi_step(c, run_shape, sizeof(shape_args));
-    shape_args *a = s ? s->args : NULL;
+om_run_step *omi_sel_shape(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_shape, sizeof(shape_args));
+    shape_args *a  = s ? s->args : NULL;
     int from, to;
     if (!a) return NULL;
     a->y = c->out[0]->index;

@@ -64,7 +64,7 @@ om_status omi_infer_slice(om_nctx *c) {
     return omi_out_shape(c, 0, c->in[0]->rank, shape);
 }
 
-om_step *omi_sel_slice(om_nctx *c) {
+om_run_step *omi_sel_slice(om_nctx *c) {
     omi_cut cut[OM_MAX_RANK];
     int64_t offset = 0;
     om_view v      = omi_ref(c->in[0]).v;

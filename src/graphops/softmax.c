@@ -64,15 +64,15 @@ typedef struct softmax_args {
     bool log, fast;
 } softmax_args;
 
-static om_status run_softmax(const om_step *s, const om_exec *e) {
+static om_status run_softmax(const om_run_step *s, const om_exec *e) {
     const softmax_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     if (omi_view_numel(&y)) omi_softmax(p->log, &x, p->axis, &y, e->ws, p->fast);
     return OM_OK;
 }
 
-static om_step *select_softmax(om_nctx *c, bool fast) {
-    om_step *s      = omi_step(c, run_softmax, sizeof(softmax_args));
+static om_run_step *select_softmax(om_nctx *c, bool fast) {
+    om_run_step *s  = omi_step(c, run_softmax, sizeof(softmax_args));
     softmax_args *a = s ? s->args : NULL;
     if (!a) return NULL;
     a->x = omi_ref(c->in[0]);
@@ -84,9 +84,9 @@ static om_step *select_softmax(om_nctx *c, bool fast) {
     s->ws_bytes = omi_softmax_workspace(&a->x.v, a->axis, c->workers);
     return s;
 }
-om_step *omi_sel_softmax(om_nctx *c) {
+om_run_step *omi_sel_softmax(om_nctx *c) {
     return select_softmax(c, false);
 }
-om_step *omi_sel_softmax_fast(om_nctx *c) {
+om_run_step *omi_sel_softmax_fast(om_nctx *c) {
     return select_softmax(c, true);
 }

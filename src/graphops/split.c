@@ -104,7 +104,7 @@ typedef struct split_args {
     om_ref out[]; /* value OM_NO_VALUE: absent */
 } split_args;
 
-static om_status run_split(const om_step *s, const om_exec *e) {
+static om_status run_split(const om_run_step *s, const om_exec *e) {
     const split_args *p = s->args;
     om_view x           = omi_bind(e, &p->x);
     char *from          = x.data;
@@ -122,12 +122,12 @@ static om_status run_split(const om_step *s, const om_exec *e) {
 }
 
 /* All axes before the split one are 1: the pieces are contiguous parts. */
-static om_step *split_views(om_nctx *c, int axis, const split_cut *k) {
+static om_run_step *split_views(om_nctx *c, int axis, const split_cut *k) {
     const om_pval *x = c->in[0];
     int64_t inner = (int64_t)om_dtype_size((om_dtype)x->dtype), at = 0;
     for (int i = axis + 1; i < x->rank; i++)
         inner *= x->shape[i];
-    om_step *s = omi_step_view(c, 0);
+    om_run_step *s = omi_step_view(c, 0);
     for (uint32_t i = 0; s && i < c->n_out; i++) {
         s->views[i] = at;
         at += piece(k, i) * inner;
@@ -135,7 +135,7 @@ static om_step *split_views(om_nctx *c, int axis, const split_cut *k) {
     return s;
 }
 
-om_step *omi_sel_split(om_nctx *c) {
+om_run_step *omi_sel_split(om_nctx *c) {
     int axis = 0;
     split_cut k;
     int64_t lead = 1;
@@ -144,8 +144,8 @@ om_step *omi_sel_split(om_nctx *c) {
     for (int i = 0; i < axis; i++)
         lead *= x->shape[i];
     if (lead == 1) return split_views(c, axis, &k);
-    om_step *s    = omi_step(c, run_split, sizeof(split_args) + c->n_out * sizeof(om_ref));
-    split_args *a = s ? s->args : NULL;
+    om_run_step *s = omi_step(c, run_split, sizeof(split_args) + c->n_out * sizeof(om_ref));
+    split_args *a  = s ? s->args : NULL;
     if (!a) return NULL;
     a->n    = c->n_out;
     a->x    = omi_ref(x);

@@ -54,7 +54,7 @@ typedef struct topk_args {
     size_t scratch_at;
 } topk_args;
 
-static om_status run_topk(const om_step *s, const om_exec *e) {
+static om_status run_topk(const om_run_step *s, const om_exec *e) {
     const topk_args *p = s->args;
     om_view x = omi_bind(e, &p->x), v = omi_bind(e, &p->values), i = p->indices.v;
     i.data = p->scratch ? (char *)e->ws + p->scratch_at : e->ptr[p->indices.value];
@@ -62,9 +62,9 @@ static om_status run_topk(const om_step *s, const om_exec *e) {
     return OM_OK;
 }
 
-om_step *omi_sel_topk(om_nctx *c) {
-    om_step *s   = omi_step(c, run_topk, sizeof(topk_args));
-    topk_args *a = s ? s->args : NULL;
+om_run_step *omi_sel_topk(om_nctx *c) {
+    om_run_step *s = omi_step(c, run_topk, sizeof(topk_args));
+    topk_args *a   = s ? s->args : NULL;
     if (!a || read_topk(c, &a->axis, &a->k) != OM_OK) return NULL;
     a->largest  = ((const topk_form *)c->form)->largest;
     a->x        = omi_ref(c->in[0]);

@@ -50,7 +50,7 @@ om_status omi_infer_transpose(om_nctx *c) {
     return omi_out_shape(c, 0, c->in[0]->rank, shape);
 }
 
-om_step *omi_sel_transpose(om_nctx *c) {
+om_run_step *omi_sel_transpose(om_nctx *c) {
     int perm[OM_MAX_RANK];
     if (read_perm(c, perm) != OM_OK) return NULL;
     om_view x = omi_ref(c->in[0]).v, v = x;

@@ -33,18 +33,18 @@ typedef struct trilu_args {
     int64_t k;
 } trilu_args;
 
-static om_status run_trilu(const om_step *s, const om_exec *e) {
+static om_status run_trilu(const om_run_step *s, const om_exec *e) {
     const trilu_args *p = s->args;
     om_view x = omi_bind(e, &p->x), y = omi_bind(e, &p->y);
     if (omi_view_numel(&y)) omi_trilu(&x, p->upper, p->k, &y);
     return OM_OK;
 }
 
-om_step *omi_sel_trilu(om_nctx *c) {
+om_run_step *omi_sel_trilu(om_nctx *c) {
     const trilu_form *f = c->form;
     om_ints k;
-    om_step *s    = omi_step(c, run_trilu, sizeof(trilu_args));
-    trilu_args *a = s ? s->args : NULL;
+    om_run_step *s = omi_step(c, run_trilu, sizeof(trilu_args));
+    trilu_args *a  = s ? s->args : NULL;
     if (!a || omi_either_ints(c, &f->k, &k) != OM_OK) return NULL;
     a->upper = f->upper;
     a->x     = omi_ref(c->in[0]);

@@ -28,16 +28,16 @@ typedef struct unary_args {
     bool fast;
 } unary_args;
 
-static om_status run_unary(const om_step *s, const om_exec *e) {
+static om_status run_unary(const om_run_step *s, const om_exec *e) {
     const unary_args *a = s->args;
     om_view x = omi_bind(e, &a->x), y = omi_bind(e, &a->y);
     omi_unary(a->k, &x, &y, a->fast);
     return OM_OK;
 }
 
-static om_step *select_unary(om_nctx *c, bool fast) {
-    om_step *s    = omi_step(c, run_unary, sizeof(unary_args));
-    unary_args *a = s ? s->args : NULL;
+static om_run_step *select_unary(om_nctx *c, bool fast) {
+    om_run_step *s = omi_step(c, run_unary, sizeof(unary_args));
+    unary_args *a  = s ? s->args : NULL;
     if (!a) return NULL;
     a->k        = *(const om_unary_kind *)c->form;
     a->x        = omi_ref(c->in[0]);
@@ -46,10 +46,10 @@ static om_step *select_unary(om_nctx *c, bool fast) {
     s->in_place = 1;
     return s;
 }
-om_step *omi_sel_unary(om_nctx *c) {
+om_run_step *omi_sel_unary(om_nctx *c) {
     return select_unary(c, false);
 }
-om_step *omi_sel_unary_fast(om_nctx *c) {
+om_run_step *omi_sel_unary_fast(om_nctx *c) {
     return select_unary(c, true);
 }
 

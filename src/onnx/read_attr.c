@@ -10,7 +10,7 @@
 #include "onnx/read.h"
 
 typedef struct om_attr_scan {
-    om_slice name;
+    om_span name;
     uint64_t type;    /* 0: not written      */
     uint32_t seen;    /* bit of each type    */
     size_t count[12]; /* of each list field  */
@@ -71,10 +71,10 @@ static bool scan_value(om_reader *r, const om_field *f, om_attr_scan *a) {
     return true;
 }
 
-static bool scan_attr(om_reader *r, om_slice s, om_attr_scan *a) {
+static bool scan_attr(om_reader *r, om_span s, om_attr_scan *a) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
-    om_slice ref;
+    om_span ref;
     while (omi_read_next(r, &w, &f)) {
         if (f.number == 1) {
             if (!omi_read_name(r, &f, "attribute.name", &a->name)) return false;
@@ -95,7 +95,7 @@ static bool scan_attr(om_reader *r, om_slice s, om_attr_scan *a) {
 }
 
 /* Settles a->type; only its own value may be there. */
-static bool settle_type(om_reader *r, om_slice s, om_attr_scan *a) {
+static bool settle_type(om_reader *r, om_span s, om_attr_scan *a) {
     if (a->type == 0 && a->seen && (a->seen & (a->seen - 1)) == 0)
         while (!(a->seen >> a->type & 1))
             a->type++;
@@ -166,7 +166,7 @@ static bool fill_entry(om_reader *r, om_graph *g, const om_field *f, om_attr *a,
     }
 }
 
-static bool fill_list(om_reader *r, om_graph *g, om_slice s, om_attr *a) {
+static bool fill_list(om_reader *r, om_graph *g, om_span s, om_attr *a) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
     size_t at  = 0;
@@ -179,7 +179,7 @@ static bool fill_list(om_reader *r, om_graph *g, om_slice s, om_attr *a) {
     return !omi_failed();
 }
 
-static OM_LEAF om_attr *new_attr(om_reader *r, om_graph *g, int32_t node, om_slice s) {
+static OM_LEAF om_attr *new_attr(om_reader *r, om_graph *g, int32_t node, om_span s) {
     om_attr_scan scan = {0};
     if (!scan_attr(r, s, &scan) || !settle_type(r, s, &scan)) return NULL;
     om_attr_type type = scan.type > OM_ATTR_GRAPHS ? OM_ATTR_OTHER : (om_attr_type)scan.type;
@@ -189,7 +189,7 @@ static OM_LEAF om_attr *new_attr(om_reader *r, om_graph *g, int32_t node, om_sli
     return a;
 }
 
-bool omi_read_attr(om_reader *r, om_graph *g, int32_t node, om_slice s) {
+bool omi_read_attr(om_reader *r, om_graph *g, int32_t node, om_span s) {
     om_attr *a = new_attr(r, g, node, s);
     return a && fill_list(r, g, s, a);
 }

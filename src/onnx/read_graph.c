@@ -13,11 +13,11 @@
 
 typedef struct om_graph_scan {
     size_t n_nodes, n_inits, n_inputs;
-    om_slice name;
+    om_span name;
     bool has_name;
 } om_graph_scan;
 
-static bool scan_graph(om_reader *r, om_slice s, om_graph_scan *c) {
+static bool scan_graph(om_reader *r, om_span s, om_graph_scan *c) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
     while (omi_read_next(r, &w, &f)) {
@@ -49,8 +49,8 @@ static bool scan_graph(om_reader *r, om_slice s, om_graph_scan *c) {
     return !omi_failed();
 }
 
-static bool read_init(om_reader *r, om_graph *g, om_slice s) {
-    om_slice name;
+static bool read_init(om_reader *r, om_graph *g, om_span s) {
+    om_span name;
     om_ginit t = {0};
     char safe[120];
     if (!omi_read_tensor_name(r, s, &name)) return false;
@@ -65,8 +65,8 @@ static bool read_init(om_reader *r, om_graph *g, om_slice s) {
     return ok;
 }
 
-static bool read_input(om_reader *r, om_graph *g, om_slice s) {
-    om_slice name;
+static bool read_input(om_reader *r, om_graph *g, om_span s) {
+    om_span name;
     char safe[120];
     if (!omi_read_value_name(r, s, &name)) return false;
     uint32_t v = omi_graph_value_named(g, (const char *)name.p, name.n);
@@ -78,8 +78,8 @@ static bool read_input(om_reader *r, om_graph *g, om_slice s) {
     return omi_read_value_type(r, g, s, v) && omi_graph_add_input(g, v);
 }
 
-static bool read_output(om_reader *r, om_graph *g, om_slice s) {
-    om_slice name;
+static bool read_output(om_reader *r, om_graph *g, om_span s) {
+    om_span name;
     if (!omi_read_value_name(r, s, &name)) return false;
     uint32_t v = omi_graph_value_named(g, (const char *)name.p, name.n);
     if (v == OM_NO_VALUE) return false;
@@ -88,10 +88,10 @@ static bool read_output(om_reader *r, om_graph *g, om_slice s) {
     return omi_graph_add_output(g, v);
 }
 
-static bool read_info(om_reader *r, om_graph *g, om_slice s) {
-    om_wire w     = omi_wire_of(s);
-    om_field f    = {0};
-    om_slice name = {s.p, 0};
+static bool read_info(om_reader *r, om_graph *g, om_span s) {
+    om_wire w    = omi_wire_of(s);
+    om_field f   = {0};
+    om_span name = {s.p, 0};
     while (omi_read_next(r, &w, &f))
         if (f.number == 1 && !omi_read_name(r, &f, "value_info.name", &name)) return false;
     if (omi_failed()) return false;
@@ -106,14 +106,14 @@ static bool read_info(om_reader *r, om_graph *g, om_slice s) {
 
 typedef struct om_node_scan {
     size_t n_in, n_out, n_attr;
-    om_slice op_type, domain, name;
+    om_span op_type, domain, name;
 } om_node_scan;
 
-static bool scan_node(om_reader *r, om_slice s, om_node_scan *c) {
+static bool scan_node(om_reader *r, om_span s, om_node_scan *c) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
-    om_slice overload;
-    c->op_type = c->domain = c->name = (om_slice){s.p, 0};
+    om_span overload;
+    c->op_type = c->domain = c->name = (om_span){s.p, 0};
     while (omi_read_next(r, &w, &f)) {
         bool ok = true;
         switch (f.number) {
@@ -151,10 +151,10 @@ static bool scan_node(om_reader *r, om_slice s, om_node_scan *c) {
 }
 
 /* Operands: in[0..n_in) and out[0..n_out) of one array. */
-static bool read_operands(om_reader *r, om_graph *g, om_slice s, uint32_t *in, uint32_t *out) {
+static bool read_operands(om_reader *r, om_graph *g, om_span s, uint32_t *in, uint32_t *out) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
-    om_slice name;
+    om_span name;
     while (omi_read_next(r, &w, &f)) {
         if (f.number != 1 && f.number != 2) continue;
         if (!omi_read_name(r, &f, f.number == 1 ? "node.input" : "node.output", &name))
@@ -169,7 +169,7 @@ static bool read_operands(om_reader *r, om_graph *g, om_slice s, uint32_t *in, u
     return !omi_failed();
 }
 
-static OM_LEAF int32_t add_node(om_reader *r, om_graph *g, om_slice s, size_t *n_attr) {
+static OM_LEAF int32_t add_node(om_reader *r, om_graph *g, om_span s, size_t *n_attr) {
     om_node_scan c = {0};
     uint32_t few[32], *list = few;
     if (!scan_node(r, s, &c)) return -1;
@@ -188,7 +188,7 @@ static OM_LEAF int32_t add_node(om_reader *r, om_graph *g, om_slice s, size_t *n
     return k;
 }
 
-static bool read_node(om_reader *r, om_graph *g, om_slice s) {
+static bool read_node(om_reader *r, om_graph *g, om_span s) {
     size_t n_attr = 0;
     int32_t node  = add_node(r, g, s, &n_attr);
     if (node < 0) return false;
@@ -203,8 +203,8 @@ static bool read_node(om_reader *r, om_graph *g, om_slice s) {
 /* ---- the graph ---------------------------------------------------------------------------------
  */
 
-static bool each_part(om_reader *r, om_graph *g, om_slice s, uint32_t number,
-                      bool (*read)(om_reader *, om_graph *, om_slice)) {
+static bool each_part(om_reader *r, om_graph *g, om_span s, uint32_t number,
+                      bool (*read)(om_reader *, om_graph *, om_span)) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
     while (omi_read_next(r, &w, &f))
@@ -214,7 +214,7 @@ static bool each_part(om_reader *r, om_graph *g, om_slice s, uint32_t number,
 }
 
 /* Apart, so that its frame is gone before subgraphs are read. */
-static OM_LEAF bool begin_graph(om_reader *r, om_graph *g, om_slice s) {
+static OM_LEAF bool begin_graph(om_reader *r, om_graph *g, om_span s) {
     om_graph_scan c = {0};
     if (!scan_graph(r, s, &c)) return false;
     if (!c.has_name && !g->parent)
@@ -226,7 +226,7 @@ static OM_LEAF bool begin_graph(om_reader *r, om_graph *g, om_slice s) {
     return omi_graph_reserve(g, c.n_inits + c.n_inputs + c.n_nodes, c.n_nodes, c.n_inits);
 }
 
-bool omi_read_graph(om_reader *r, om_graph *g, om_slice s) {
+bool omi_read_graph(om_reader *r, om_graph *g, om_span s) {
     return begin_graph(r, g, s) && each_part(r, g, s, 5, read_init) &&
            each_part(r, g, s, 11, read_input) && each_part(r, g, s, 1, read_node) &&
            each_part(r, g, s, 12, read_output) && each_part(r, g, s, 13, read_info);

@@ -39,7 +39,7 @@ bool omi_read_expect(om_reader *r, const om_field *f, uint8_t type, const char *
                          (unsigned)f->number, (unsigned)f->type, (unsigned)type);
 }
 
-bool omi_read_name(om_reader *r, const om_field *f, const char *what, om_slice *out) {
+bool omi_read_name(om_reader *r, const om_field *f, const char *what, om_span *out) {
     if (!omi_read_expect(r, f, OM_WIRE_BYTES, what)) return false;
     if (!omi_utf8_valid((const char *)f->data, f->n))
         return omi_read_fail(r, OM_ERR_MALFORMED, f->at, "%s is not UTF-8", what);
@@ -69,10 +69,10 @@ bool omi_read_spend(om_reader *r, const void *at, size_t bytes) {
  */
 
 /* StringStringEntryProto: text may be NULL when absent. */
-static bool read_entry(om_reader *r, om_slice s, om_slice *key, om_slice *value) {
+static bool read_entry(om_reader *r, om_span s, om_span *key, om_span *value) {
     om_wire w = omi_wire_of(s);
     om_field f;
-    *key = *value = (om_slice){(const uint8_t *)"", 0};
+    *key = *value = (om_span){(const uint8_t *)"", 0};
     while (omi_read_next(r, &w, &f)) {
         if (f.number == 1 && !omi_read_name(r, &f, "metadata_props.key", key)) return false;
         if (f.number == 2 && !omi_read_name(r, &f, "metadata_props.value", value)) return false;
@@ -80,22 +80,22 @@ static bool read_entry(om_reader *r, om_slice s, om_slice *key, om_slice *value)
     return !omi_failed();
 }
 
-static char *text_of(om_reader *r, om_slice s) {
+static char *text_of(om_reader *r, om_span s) {
     return omi_arena_strndup(r->root->arena, (const char *)s.p, s.n);
 }
 
-static bool read_meta(om_reader *r, om_slice s) {
-    om_slice key, value;
+static bool read_meta(om_reader *r, om_span s) {
+    om_span key, value;
     if (!read_entry(r, s, &key, &value)) return false;
     char *k = text_of(r, key), *v = k ? text_of(r, value) : NULL;
     return v && omi_graph_add_meta(r->root, k, v);
 }
 
-static bool read_opset(om_reader *r, om_slice s) {
-    om_wire w       = omi_wire_of(s);
-    om_field f      = {0};
-    om_slice domain = {(const uint8_t *)"", 0};
-    int64_t v       = 0;
+static bool read_opset(om_reader *r, om_span s) {
+    om_wire w      = omi_wire_of(s);
+    om_field f     = {0};
+    om_span domain = {(const uint8_t *)"", 0};
+    int64_t v      = 0;
     while (omi_read_next(r, &w, &f)) {
         if (f.number == 1 && !omi_read_name(r, &f, "opset_import.domain", &domain)) return false;
         if (f.number == 2) {
@@ -113,7 +113,7 @@ static bool read_opset(om_reader *r, om_slice s) {
 }
 
 /* The names of model-local functions, for the refusal. */
-static bool refuse_functions(om_reader *r, om_slice model) {
+static bool refuse_functions(om_reader *r, om_span model) {
     om_wire w = omi_wire_of(model), fw;
     om_field f, g;
     char list[200] = "", name[48];
@@ -123,8 +123,8 @@ static bool refuse_functions(om_reader *r, om_slice model) {
         if (f.number != 25 || !omi_read_expect(r, &f, OM_WIRE_BYTES, "functions")) continue;
         if (!at) at = f.at;
         count++;
-        om_slice text = {(const uint8_t *)"?", 1};
-        fw            = omi_wire_of(omi_slice_of(&f));
+        om_span text = {(const uint8_t *)"?", 1};
+        fw           = omi_wire_of(omi_slice_of(&f));
         while (omi_wire_next(&fw, &g))
             if (g.number == 1 && g.type == OM_WIRE_BYTES) text = omi_slice_of(&g);
         omi_escape_buf(name, sizeof name, (const char *)text.p, text.n);
@@ -140,8 +140,8 @@ static bool refuse_functions(om_reader *r, om_slice model) {
                          count, count == 1 ? "" : "s", list);
 }
 
-static bool read_model_field(om_reader *r, const om_field *f, om_slice *graph, bool *functions) {
-    om_slice s;
+static bool read_model_field(om_reader *r, const om_field *f, om_span *graph, bool *functions) {
+    om_span s;
     om_graph *g = r->root;
     switch (f->number) {
     case 1:
@@ -175,7 +175,7 @@ static bool read_model_field(om_reader *r, const om_field *f, om_slice *graph, b
     }
 }
 
-static bool check_versions(om_reader *r, om_slice model, om_slice graph) {
+static bool check_versions(om_reader *r, om_span model, om_span graph) {
     int64_t ir = r->root->ir_version;
     if (!graph.p) return omi_read_fail(r, OM_ERR_MALFORMED, model.p, "the model has no graph");
     if (ir < 1)
@@ -190,10 +190,10 @@ static bool check_versions(om_reader *r, om_slice model, om_slice graph) {
     return true;
 }
 
-static bool read_model(om_reader *r, om_slice s) {
+static bool read_model(om_reader *r, om_span s) {
     om_wire w      = omi_wire_of(s);
     om_field f     = {0};
-    om_slice graph = {NULL, 0};
+    om_span graph  = {NULL, 0};
     bool functions = false;
     if (s.n == 0) return omi_read_fail(r, OM_ERR_MALFORMED, s.p, "the file is empty");
     while (omi_read_next(r, &w, &f))
@@ -206,7 +206,7 @@ static bool read_model(om_reader *r, om_slice s) {
 om_graph *omi_onnx_read(om_buffer *file, const om_source *opts) {
     om_reader r = {.file = file, .opts = opts, .root = omi_graph_new("", opts->arena_cap)};
     if (!r.root) return NULL;
-    if (read_model(&r, (om_slice){file->data, file->bytes})) return r.root;
+    if (read_model(&r, (om_span){file->data, file->bytes})) return r.root;
     om_graph_release(r.root);
     return NULL;
 }

@@ -30,11 +30,11 @@ enum {
 typedef struct om_tensor_scan {
     int32_t dtype, rank;
     int64_t dims[OM_FILE_RANK];
-    om_slice raw;
+    om_span raw;
     bool external, segment;
     size_t count[N_FIELDS];  /* elements in each typed field               */
     size_t pieces[N_FIELDS]; /* fields that brought them                   */
-    om_slice last[N_FIELDS]; /* the last packed piece                      */
+    om_span last[N_FIELDS];  /* the last packed piece                      */
     size_t text;             /* bytes of string_data                       */
 } om_tensor_scan;
 
@@ -50,10 +50,10 @@ static uint32_t typed_field(int32_t dtype, size_t *per) {
     return t->field;
 }
 
-bool omi_read_tensor_name(om_reader *r, om_slice s, om_slice *name) {
+bool omi_read_tensor_name(om_reader *r, om_span s, om_span *name) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
-    *name      = (om_slice){s.p, 0};
+    *name      = (om_span){s.p, 0};
     while (omi_read_next(r, &w, &f))
         if (f.number == 8 && !omi_read_name(r, &f, "tensor.name", name)) return false;
     return !omi_failed();
@@ -145,7 +145,7 @@ static bool scan_field(om_reader *r, const om_field *f, om_tensor_scan *t) {
 /* ---- checking ----------------------------------------------------------------------------------
  */
 
-static bool check_type(om_reader *r, om_slice s, const om_tensor_scan *t) {
+static bool check_type(om_reader *r, om_span s, const om_tensor_scan *t) {
     const char *type = omi_onnx_type_name(t->dtype);
     if (t->dtype == 0)
         return omi_read_fail(r, OM_ERR_MALFORMED, s.p, "a tensor has no element type");
@@ -166,8 +166,7 @@ static bool check_type(om_reader *r, om_slice s, const om_tensor_scan *t) {
 }
 
 /* Does the file hold as many elements as dims say? *n elements, *bytes of them (no strings). */
-static bool check_size(om_reader *r, om_slice s, const om_tensor_scan *t, size_t *n,
-                       size_t *bytes) {
+static bool check_size(om_reader *r, om_span s, const om_tensor_scan *t, size_t *n, size_t *bytes) {
     int64_t count;
     size_t per;
     uint32_t field = typed_field(t->dtype, &per);
@@ -254,7 +253,7 @@ static bool convert_field(om_reader *r, const om_field *f, int32_t dtype, uint8_
     return true;
 }
 
-static bool convert_typed(om_reader *r, om_slice s, int32_t dtype, uint8_t *to) {
+static bool convert_typed(om_reader *r, om_span s, int32_t dtype, uint8_t *to) {
     size_t per;
     uint32_t field = typed_field(dtype, &per);
     size_t step    = omi_onnx_elem_size(dtype) / per;
@@ -266,7 +265,7 @@ static bool convert_typed(om_reader *r, om_slice s, int32_t dtype, uint8_t *to) 
 }
 
 /* The offsets and the bytes of a STRING tensor (graph.h). */
-static bool convert_strings(om_reader *r, om_slice s, size_t n, uint8_t *to) {
+static bool convert_strings(om_reader *r, om_span s, size_t n, uint8_t *to) {
     uint8_t *text = to + 8 * (n + 1);
     uint64_t at   = 0;
     om_wire w     = omi_wire_of(s);
@@ -281,7 +280,7 @@ static bool convert_strings(om_reader *r, om_slice s, size_t n, uint8_t *to) {
     return !omi_failed();
 }
 
-static om_buffer *converted(om_reader *r, om_slice s, const om_tensor_scan *t, size_t n,
+static om_buffer *converted(om_reader *r, om_span s, const om_tensor_scan *t, size_t n,
                             size_t bytes) {
     if (!omi_read_spend(r, s.p, bytes)) return NULL;
     om_buffer *b = omi_buffer_new(bytes);
@@ -315,7 +314,7 @@ static const uint8_t *in_place(const om_tensor_scan *t, size_t bytes) {
     return NULL;
 }
 
-OM_LEAF bool omi_read_tensor(om_reader *r, om_graph *g, om_slice s, om_ginit *out) {
+OM_LEAF bool omi_read_tensor(om_reader *r, om_graph *g, om_span s, om_ginit *out) {
     om_tensor_scan t = {0};
     om_wire w        = omi_wire_of(s);
     om_field f       = {0};

@@ -13,10 +13,10 @@
 /* Real types nest three deep. */
 #define TYPE_DEPTH 16
 
-bool omi_read_value_name(om_reader *r, om_slice s, om_slice *name) {
+bool omi_read_value_name(om_reader *r, om_span s, om_span *name) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
-    *name      = (om_slice){s.p, 0};
+    *name      = (om_span){s.p, 0};
     while (omi_read_next(r, &w, &f))
         if (f.number == 1 && !omi_read_name(r, &f, "value.name", name)) return false;
     if (omi_failed()) return false;
@@ -26,10 +26,10 @@ bool omi_read_value_name(om_reader *r, om_slice s, om_slice *name) {
 }
 
 /* TensorShapeProto.Dimension: the last of value and param holds, as in every protobuf oneof. */
-static bool read_dim(om_reader *r, om_graph *g, om_slice s, om_gdim *d) {
+static bool read_dim(om_reader *r, om_graph *g, om_span s, om_gdim *d) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
-    om_slice name;
+    om_span name;
     *d = OM_DIM_UNKNOWN;
     while (omi_read_next(r, &w, &f)) {
         if (f.number == 1) {
@@ -51,8 +51,7 @@ static bool read_dim(om_reader *r, om_graph *g, om_slice s, om_gdim *d) {
     return !omi_failed();
 }
 
-static OM_LEAF bool read_axes(om_reader *r, om_graph *g, om_slice s, uint32_t value,
-                              int32_t dtype) {
+static OM_LEAF bool read_axes(om_reader *r, om_graph *g, om_span s, uint32_t value, int32_t dtype) {
     om_gdim dims[OM_FILE_RANK];
     om_wire w    = omi_wire_of(s);
     om_field f   = {0};
@@ -69,11 +68,11 @@ static OM_LEAF bool read_axes(om_reader *r, om_graph *g, om_slice s, uint32_t va
 }
 
 /* TypeProto.Tensor */
-static bool read_tensor_type(om_reader *r, om_graph *g, om_slice s, uint32_t value) {
-    om_wire w      = omi_wire_of(s);
-    om_field f     = {0};
-    om_slice shape = {NULL, 0};
-    int32_t dtype  = 0;
+static bool read_tensor_type(om_reader *r, om_graph *g, om_span s, uint32_t value) {
+    om_wire w     = omi_wire_of(s);
+    om_field f    = {0};
+    om_span shape = {NULL, 0};
+    int32_t dtype = 0;
     while (omi_read_next(r, &w, &f)) {
         if (f.number == 1) {
             if (!omi_read_expect(r, &f, OM_WIRE_VARINT, "elem_type")) return false;
@@ -93,7 +92,7 @@ static bool read_tensor_type(om_reader *r, om_graph *g, om_slice s, uint32_t val
 
 /* Appends a type as text. Reads what it needs with the plain cursor: wire faults inside are found
  * by name_type's caller. */
-static bool name_type(om_reader *r, om_slice s, om_str *out, int depth);
+static bool name_type(om_reader *r, om_span s, om_str *out, int depth);
 
 /* The payload of sequence, optional (element in field 1), map (key 1, value 2), tensors (1). */
 static bool name_payload(om_reader *r, const om_field *f, om_str *out, int depth) {
@@ -112,7 +111,7 @@ static bool name_payload(om_reader *r, const om_field *f, om_str *out, int depth
     return !omi_failed();
 }
 
-static bool name_type(om_reader *r, om_slice s, om_str *out, int depth) {
+static bool name_type(om_reader *r, om_span s, om_str *out, int depth) {
     om_wire w  = omi_wire_of(s);
     om_field f = {0};
     if (depth > TYPE_DEPTH)
@@ -130,7 +129,7 @@ static bool name_type(om_reader *r, om_slice s, om_str *out, int depth) {
     return !omi_failed();
 }
 
-static bool keep_type_name(om_reader *r, om_graph *g, om_slice s, uint32_t value) {
+static bool keep_type_name(om_reader *r, om_graph *g, om_span s, uint32_t value) {
     om_str text = {0};
     bool ok     = name_type(r, s, &text, 0) && !text.failed;
     if (ok && text.n) {
@@ -141,10 +140,10 @@ static bool keep_type_name(om_reader *r, om_graph *g, om_slice s, uint32_t value
     return ok;
 }
 
-bool omi_read_value_type(om_reader *r, om_graph *g, om_slice s, uint32_t value) {
-    om_wire w     = omi_wire_of(s);
-    om_field f    = {0};
-    om_slice type = {NULL, 0}, tensor = {NULL, 0};
+bool omi_read_value_type(om_reader *r, om_graph *g, om_span s, uint32_t value) {
+    om_wire w    = omi_wire_of(s);
+    om_field f   = {0};
+    om_span type = {NULL, 0}, tensor = {NULL, 0};
     while (omi_read_next(r, &w, &f))
         if (f.number == 2) {
             if (!omi_read_expect(r, &f, OM_WIRE_BYTES, "value.type")) return false;

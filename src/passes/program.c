@@ -252,12 +252,12 @@ om_status omi_program_raise(const om_nctx *c) {
     return omi_fail(s, "%s: %s", omi_node_text(c->graph, c->index, who, sizeof who), c->message);
 }
 
-om_step *omi_program_select(const om_program *p, om_nctx *c) {
+om_run_step *omi_program_select(const om_program *p, om_nctx *c) {
     return omi_node_select(c->def, p->arith == OM_FAST)(c);
 }
 
 om_status omi_program_eval(const om_program *p, om_nctx *c, void **ptr, void *const *dst) {
-    om_step *s = omi_program_select(p, c);
+    om_run_step *s = omi_program_select(p, c);
     if (!s) return c->status != OM_OK ? omi_program_raise(c) : om_pending();
     static const _Alignas(OM_ALIGN) char nothing[OM_ALIGN] = {
         0}; // where a value without elements is

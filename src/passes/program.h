@@ -142,7 +142,7 @@ om_nctx omi_program_ctx(const om_program *p, const om_pnode *n, om_pval *values,
 /* The problem of c as the pending error, with the node's name. */
 om_status omi_program_raise(const om_nctx *c);
 /* The step of a node in the program's arithmetic. NULL: problem in c, or raised. */
-om_step *omi_program_select(const om_program *p, om_nctx *c);
+om_run_step *omi_program_select(const om_program *p, om_nctx *c);
 
 /* Runs a node now: inputs are known, sizes inferred; output k is written to dst[k] (NULL: absent).
  * ptr has one entry per value and is scratch. Raises. */

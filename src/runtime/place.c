@@ -53,7 +53,7 @@ static void follow_steps(om_placer *p) {
     om_plan *plan = p->b->plan;
     uint32_t n    = 0;
     for (uint32_t i = 0; i < plan->n_steps; i++) {
-        om_step *s = plan->steps[i];
+        om_run_step *s = plan->steps[i];
         for (uint32_t k = 0; k < s->n_out; k++) {
             if (s->out[k] == OM_NO_VALUE) continue;
             om_home *h = &p->home[s->out[k]];
@@ -102,7 +102,7 @@ static om_status set_outputs(om_placer *p) {
 }
 
 /* Input k of step i dies there and output 0 may have its bytes. */
-static bool reusable(om_placer *p, const om_step *s, uint32_t i, uint32_t k) {
+static bool reusable(om_placer *p, const om_run_step *s, uint32_t i, uint32_t k) {
     const om_home *h = &p->home[s->in[k]], *r = root_of(p, s->in[k]);
     size_t n = bytes_of(p, s->out[0]);
     if (r->kind != IN_STEP || r->io != OM_NO_VALUE || r->last != i || h->offset != 0) return false;
@@ -122,8 +122,8 @@ static uint32_t new_block(om_placer *p, size_t bytes, uint32_t first, uint32_t l
 static void set_blocks(om_placer *p, uint32_t *ws) {
     om_plan *plan = p->b->plan;
     for (uint32_t i = 0; i < plan->n_steps; i++) {
-        const om_step *s = plan->steps[i];
-        ws[i]            = s->ws_bytes ? new_block(p, s->ws_bytes, i, i) : OM_NO_VALUE;
+        const om_run_step *s = plan->steps[i];
+        ws[i]                = s->ws_bytes ? new_block(p, s->ws_bytes, i, i) : OM_NO_VALUE;
         for (uint32_t k = 0; k < s->n_out; k++) {
             if (s->out[k] == OM_NO_VALUE) continue;
             om_home *h = &p->home[s->out[k]];

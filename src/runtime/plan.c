@@ -109,10 +109,10 @@ static void mark_needed(om_builder *b) {
 
 /* The step of one node, over whatever c says it is. */
 static om_status select_one(om_builder *b, om_nctx *c) {
-    c->held    = b->held;
-    c->limit   = b->plan->arena.cap;
-    om_step *s = omi_program_select(b->program, c);
-    b->held    = c->held;
+    c->held        = b->held;
+    c->limit       = b->plan->arena.cap;
+    om_run_step *s = omi_program_select(b->program, c);
+    b->held        = c->held;
     if (!s) {
         if (c->status != OM_OK) return omi_program_raise(c);
         if (omi_failed()) return om_pending();

@@ -46,7 +46,7 @@ typedef struct om_plan {
     _Atomic uint32_t refs;
     om_program *program;
     om_arena arena; /* steps, arguments, folded contents */
-    om_step **steps;
+    om_run_step **steps;
     uint32_t n_steps, n_values;
     void **fixed; /* per value: address of constants, else NULL */
     om_patch *patches;

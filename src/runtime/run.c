@@ -104,9 +104,9 @@ om_status omi_run_steps(om_run *r, const void *const *in, void *const *out) {
     int cap     = omi_set_worker_cap(p->workers);
     om_status s = OM_OK;
     for (uint32_t i = 0; s == OM_OK && i < p->n_steps; i++) {
-        const om_step *step = p->steps[i];
-        e.ws                = step->ws_bytes ? (char *)r->arena + step->ws_offset : NULL;
-        s                   = omi_check_cancel();
+        const om_run_step *step = p->steps[i];
+        e.ws                    = step->ws_bytes ? (char *)r->arena + step->ws_offset : NULL;
+        s                       = omi_check_cancel();
         if (s == OM_OK) s = step->run(step, &e);
     }
     if (s == OM_OK) finish_outputs(r, dst);
