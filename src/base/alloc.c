@@ -87,7 +87,7 @@ void om_memory_reset_peak(void) {
     atomic_store(&bytes_peak, atomic_load(&bytes_now));
 }
 
-static void count(int64_t bytes, int64_t blocks) {
+static void count_bytes(int64_t bytes, int64_t blocks) {
     int64_t now = atomic_fetch_add_explicit(&bytes_now, bytes, memory_order_relaxed) + bytes;
     atomic_fetch_add_explicit(&blocks_now, blocks, memory_order_relaxed);
     int64_t peak = atomic_load_explicit(&bytes_peak, memory_order_relaxed);
@@ -145,7 +145,7 @@ static bool keep_block(void *p, size_t size, size_t align) {
     if ((int64_t)size > cap) return false;
     omi_kept *over;
     omi_keep_give(p, size, align > 16, cap, &over);
-    count(-(int64_t)size, -1);
+    count_bytes(-(int64_t)size, -1);
     free_kept(over);
     return true;
 }
@@ -170,7 +170,7 @@ static void *get(void *p, size_t old, size_t size, size_t align) {
         q = alloc_fn(alloc_ctx, p, old, size, align);
     }
     if (!q) return omi_fail_nomem(size), NULL;
-    count(grow, p ? 0 : 1);
+    count_bytes(grow, p ? 0 : 1);
     return q;
 }
 
@@ -179,7 +179,7 @@ static void put(void *p, size_t size, size_t align) {
     if (size == 0) size = 1;
     if (keep_block(p, size, align)) return;
     alloc_fn(alloc_ctx, p, size, 0, align);
-    count(-(int64_t)size, -1);
+    count_bytes(-(int64_t)size, -1);
 }
 
 /* ---- the cache: lists[0] holds 16-byte aligned blocks in steps of 16, lists[1] 64-byte ones
@@ -234,7 +234,7 @@ static void hold_back(void *p, size_t size, int kind, bool standing) {
     omi_waiting old;
     while (!omi_poison_wait(&b, &old))
         alloc_fn(alloc_ctx, old.p, old.size, 0, step_of(old.kind));
-    count(-(int64_t)b.size, -1);
+    count_bytes(-(int64_t)b.size, -1);
     if (atomic_load_explicit(&bytes_limit, memory_order_relaxed)) free_beyond(room_to_keep(0));
 }
 

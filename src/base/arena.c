@@ -17,7 +17,7 @@ struct omi_arena_chunk {
 
 #define HEAD ((sizeof(omi_arena_chunk) + 15) & ~(size_t)15)
 
-static bool grow(om_arena *a, size_t size) {
+static bool grow_arena(om_arena *a, size_t size) {
     size_t want = a->chunk ? a->chunk->size * 2 : 1024;
     if (want > (1u << 20)) want = 1u << 20;
     size_t need;
@@ -45,7 +45,7 @@ void *omi_arena_alloc(om_arena *a, size_t size) {
     if (size > SIZE_MAX - 15) return omi_fail_nomem(size), NULL;
     size = (size + 15) & ~(size_t)15;
     if (size == 0) size = 16;
-    if ((!a->chunk || size > a->chunk->size - a->used) && !grow(a, size)) return NULL;
+    if ((!a->chunk || size > a->chunk->size - a->used) && !grow_arena(a, size)) return NULL;
     void *p = (char *)a->chunk + a->used;
     a->used += size;
     return memset(p, 0, size);

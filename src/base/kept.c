@@ -13,16 +13,16 @@ static omi_kept *kept_table[1024], *kept_newest, *kept_oldest;
 static _Atomic int64_t kept_bytes;
 static int64_t kept_blocks;
 
-static omi_kept **place_of(size_t size, int kind) {
+static omi_kept **kept_place_of(size_t size, int kind) {
     uint64_t h = ((uint64_t)size * 2 + (uint64_t)kind) * 0x9e3779b97f4a7c15u;
     return &kept_table[h >> 54];
 }
 
 static void forget_kept(omi_kept *b) {
     if (b->next) b->next->prev = b->prev;
-    *(b->prev ? &b->prev->next : place_of(b->size, b->kind)) = b->next;
-    *(b->newer ? &b->newer->older : &kept_newest)            = b->older;
-    *(b->older ? &b->older->newer : &kept_oldest)            = b->newer;
+    *(b->prev ? &b->prev->next : kept_place_of(b->size, b->kind)) = b->next;
+    *(b->newer ? &b->newer->older : &kept_newest)                 = b->older;
+    *(b->older ? &b->older->newer : &kept_oldest)                 = b->newer;
     atomic_fetch_sub_explicit(&kept_bytes, (int64_t)b->size, memory_order_relaxed);
     kept_blocks--;
 }
@@ -30,7 +30,7 @@ static void forget_kept(omi_kept *b) {
 void *omi_keep_take(size_t size, int kind) {
     if (omi_keep_bytes() < (int64_t)size) return NULL;
     omi_lock(&keep_lock);
-    omi_kept *b = *place_of(size, kind);
+    omi_kept *b = *kept_place_of(size, kind);
     while (b && (b->size != size || b->kind != kind))
         b = b->next;
     if (b) forget_kept(b);
@@ -53,7 +53,7 @@ static omi_kept *drop_oldest(int64_t bytes, int64_t blocks) {
 void omi_keep_give(void *p, size_t size, int kind, int64_t cap, omi_kept **over) {
     omi_kept *b = p;
     omi_lock(&keep_lock);
-    omi_kept **head = place_of(size, kind);
+    omi_kept **head = kept_place_of(size, kind);
     *b              = (omi_kept){.older = kept_newest, .next = *head, .size = size, .kind = kind};
     if (*head) (*head)->prev = b;
     *head                                               = b;

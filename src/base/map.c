@@ -32,7 +32,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 33);
 }
 
-static om_map_slot *find(om_map_slot *slots, size_t cap, uint64_t key) {
+static om_map_slot *find_slot(om_map_slot *slots, size_t cap, uint64_t key) {
     size_t i = (size_t)mix(key ^ seed_now()) & (cap - 1);
     while (slots[i].value && slots[i].key != key)
         i = (i + 1) & (cap - 1);
@@ -40,7 +40,7 @@ static om_map_slot *find(om_map_slot *slots, size_t cap, uint64_t key) {
 }
 
 void *omi_map_get(const om_map *m, uint64_t key) {
-    return m->cap ? find(m->slots, m->cap, key)->value : NULL;
+    return m->cap ? find_slot(m->slots, m->cap, key)->value : NULL;
 }
 
 bool omi_map_set(om_map *m, uint64_t key, void *value) {
@@ -49,12 +49,12 @@ bool omi_map_set(om_map *m, uint64_t key, void *value) {
         om_map_slot *slots = omi_calloc(cap * sizeof *slots);
         if (!slots) return false;
         for (size_t i = 0; i < m->cap; i++)
-            if (m->slots[i].value) *find(slots, cap, m->slots[i].key) = m->slots[i];
+            if (m->slots[i].value) *find_slot(slots, cap, m->slots[i].key) = m->slots[i];
         omi_free(m->slots, m->cap * sizeof *slots);
         m->slots = slots;
         m->cap   = cap;
     }
-    om_map_slot *s = find(m->slots, m->cap, key);
+    om_map_slot *s = find_slot(m->slots, m->cap, key);
     m->n += s->value == NULL;
     *s = (om_map_slot){key, value};
     return true;

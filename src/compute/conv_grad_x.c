@@ -48,7 +48,7 @@ static bool tap_phase(const om_window *w, int axis, int64_t i, int64_t *phase, i
     return n > 0 && *pos < w->out[axis] && *pos + n > 0;
 }
 
-static om_gx_axis axis_of(const om_window *w, int axis) {
+static om_gx_axis grad_axis_of(const om_window *w, int axis) {
     om_gx_axis a = {.phases = omi_min64(w->stride[axis], w->in[axis])};
     int64_t lo = 0, hi = w->out[axis] - 1;
     for (int64_t i = 0; i < w->k[axis]; i++) {
@@ -133,8 +133,8 @@ bool omi_conv_gx_plan(const om_conv_geom *g, int workers, om_conv_gx_plan *p) {
     p->ocg     = g->oc / g->groups;
     p->area    = win->k[0] * win->k[1];
     p->cb      = omi_conv_block(g);
-    p->axis[0] = axis_of(win, 0);
-    p->axis[1] = axis_of(win, 1);
+    p->axis[0] = grad_axis_of(win, 0);
+    p->axis[1] = grad_axis_of(win, 1);
     p->dense   = win->stride[0] == 1 && win->stride[1] == 1;
     p->pad     = (om_padded){.blocks = 1, .rows = p->axis[0].cells, .row_step = 1, .parts = 1};
     p->pad.row = p->pad.width = p->pad.out_step = p->axis[1].cells;

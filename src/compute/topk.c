@@ -36,7 +36,7 @@ static uint64_t key_f64(double f) {
 #define KEY_UNSIGNED(bits, v) (v)
 #define KEY_BOOL(bits, v)     (v)
 
-static uint64_t key_of(const om_view *x, int64_t off) {
+static uint64_t order_key_of(const om_view *x, int64_t off) {
     switch (x->dtype) {
 #define OM_DTYPE_STORED(number, ONNX, bits, group, class, field, entries)
 #define OM_DTYPE(ID, number, ONNX, name, bits, class, type, npy, field)                            \
@@ -77,7 +77,7 @@ static bool top_row(const om_view *x, int64_t base, int64_t n, int64_t stride, i
     uint64_t flip = largest ? 0 : UINT64_MAX;
     for (int64_t i = 0; i < k; i++) {
         if (i % ASK == 0 && omi_cut_short()) return false;
-        h[i] = (top_item){key_of(x, base + i * stride) ^ flip, i};
+        h[i] = (top_item){order_key_of(x, base + i * stride) ^ flip, i};
     }
     for (int64_t i = k / 2; i-- > 0;) {
         if (i % ASK == 0 && omi_cut_short()) return false;
@@ -85,7 +85,7 @@ static bool top_row(const om_view *x, int64_t base, int64_t n, int64_t stride, i
     }
     for (int64_t i = k; i < n; i++) {
         if (i % ASK == 0 && omi_cut_short()) return false;
-        top_item t = {key_of(x, base + i * stride) ^ flip, i};
+        top_item t = {order_key_of(x, base + i * stride) ^ flip, i};
         if (!behind(&h[0], &t)) continue;
         h[0] = t;
         top_sift(h, k, 0);

@@ -117,7 +117,7 @@ static const char *keep_name(om_unpacker *u, const uint8_t *at, bool empty) {
 /* ---- META and DIMS -----------------------------------------------------------------------------
  */
 
-static bool read_meta(om_unpacker *u) {
+static bool unpack_meta(om_unpacker *u) {
     const om_section *s = section(u, "META");
     om_graph *g         = u->root;
     om_text key, value;
@@ -199,7 +199,7 @@ static bool read_value(om_unpacker *u, om_graph *g) {
  */
 
 /* The next tensor; its bytes are the next of DATA. */
-static bool read_tensor(om_unpacker *u, om_graph *g, om_ginit *out, uint32_t *value) {
+static bool unpack_tensor(om_unpacker *u, om_graph *g, om_ginit *out, uint32_t *value) {
     int64_t dims[OM_FILE_RANK];
     const uint8_t *p = next_row(u, &u->init);
     if (!p) return false;
@@ -222,10 +222,10 @@ static bool read_tensor(om_unpacker *u, om_graph *g, om_ginit *out, uint32_t *va
                             (size_t)(u->data_at + offset), (size_t)bytes);
 }
 
-static bool read_init(om_unpacker *u, om_graph *g) {
+static bool unpack_init(om_unpacker *u, om_graph *g) {
     om_ginit t = {0};
     uint32_t v = OM_NO_VALUE;
-    bool ok    = read_tensor(u, g, &t, &v);
+    bool ok    = unpack_tensor(u, g, &t, &v);
     if (ok && v >= g->n_values) ok = bad(u, u->init.s->data, "an initializer names no value");
     ok = ok && omi_graph_add_init(g, v, t.dtype, t.rank, t.dims, t.buf, t.offset, t.bytes);
     omi_buffer_release(t.buf);
@@ -240,7 +240,7 @@ static bool attr_tensors(om_unpacker *u, om_graph *g, const uint8_t *p, om_attr 
     if (omi_load_u64(p + 16) != u->init.row)
         return bad(u, p, "an attribute's tensor is not the next");
     for (size_t i = 0; i < a->n; i++) {
-        if (!read_tensor(u, g, &a->tensors[i], &v)) return false;
+        if (!unpack_tensor(u, g, &a->tensors[i], &v)) return false;
         if (v != OM_NO_VALUE) return bad(u, p, "an attribute's tensor claims to be a value");
     }
     return true;
@@ -326,7 +326,7 @@ static bool get_operands(om_unpacker *u, const om_graph *g, const uint8_t *p, ui
     return true;
 }
 
-static int32_t add_node(om_unpacker *u, om_graph *g, uint32_t owner, uint32_t *n_attr) {
+static int32_t unpack_node_row(om_unpacker *u, om_graph *g, uint32_t owner, uint32_t *n_attr) {
     const uint8_t *p = next_row(u, &u->node);
     om_text op, domain, name;
     uint32_t few[32], *list = few;
@@ -351,9 +351,9 @@ static int32_t add_node(om_unpacker *u, om_graph *g, uint32_t owner, uint32_t *n
     return k;
 }
 
-static bool read_node(om_unpacker *u, om_graph *g, uint32_t owner) {
+static bool unpack_node(om_unpacker *u, om_graph *g, uint32_t owner) {
     uint32_t n_attr = 0;
-    int32_t k       = add_node(u, g, owner, &n_attr);
+    int32_t k       = unpack_node_row(u, g, owner, &n_attr);
     if (k < 0 || (n_attr && !omi_graph_reserve_attrs(g, k, n_attr))) return false;
     for (uint32_t i = 0; i < n_attr; i++)
         if (!read_attr(u, g, k)) return false;
@@ -392,11 +392,11 @@ static bool read_graph(om_unpacker *u, uint32_t k) {
     for (uint32_t i = 0; i < n_values; i++)
         if (!read_value(u, g)) return false;
     for (uint32_t i = 0; i < n_inits; i++)
-        if (!read_init(u, g)) return false;
+        if (!unpack_init(u, g)) return false;
     if (!read_ends(u, g, p)) return false;
     for (uint32_t i = 0; i < n_nodes; i++) {
         if (i % 256 == 0 && omi_source_check(u->o) != OM_OK) return false;
-        if (!read_node(u, g, k)) return false;
+        if (!unpack_node(u, g, k)) return false;
     }
     return true;
 }
@@ -417,7 +417,7 @@ static bool open_sections(om_unpacker *u) {
 }
 
 static bool read_sections(om_unpacker *u) {
-    if (!open_sections(u) || !read_meta(u) || !read_symbols(u)) return false;
+    if (!open_sections(u) || !unpack_meta(u) || !read_symbols(u)) return false;
     if (u->grph.n_rows == 0) return bad(u, u->grph.s->data, "the file holds no graph");
     u->graphs = omi_calloc(u->grph.n_rows * sizeof *u->graphs);
     if (!u->graphs) return false;

@@ -124,7 +124,7 @@ static om_status window_out(om_nctx *c, const om_window *w, int64_t channels) {
 /* ---- Conv ---------------------------------------------------------------------------------------
  */
 
-static om_status conv_geom(om_nctx *c, om_conv_geom *g) {
+static om_status node_conv_geom(om_nctx *c, om_conv_geom *g) {
     const om_pval *x = c->in[0], *k = c->in[1], *b = omi_in(c, 2);
     int64_t groups = ((const window_form *)c->form)->groups;
     OM_TRY(spatial_rank(c, x));
@@ -161,7 +161,7 @@ om_status omi_parse_conv(om_nctx *c) {
 
 om_status omi_infer_conv(om_nctx *c) {
     om_conv_geom g;
-    OM_TRY(conv_geom(c, &g));
+    OM_TRY(node_conv_geom(c, &g));
     return window_out(c, &g.win, g.oc);
 }
 
@@ -188,7 +188,7 @@ om_run_step *omi_sel_conv(om_nctx *c) {
     om_conv_geom g;
     om_run_step *s = omi_step(c, run_conv, sizeof(conv_args));
     conv_args *a   = s ? s->args : NULL;
-    if (!a || conv_geom(c, &g) != OM_OK) return NULL;
+    if (!a || node_conv_geom(c, &g) != OM_OK) return NULL;
     const om_pval *k = c->in[1];
     a->x             = c->in[0]->index;
     a->w             = k->index;

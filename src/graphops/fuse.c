@@ -21,14 +21,14 @@ bool omi_fuse_head(om_select_fn select) {
     return select == omi_sel_conv || select == omi_sel_matmul || select == omi_sel_gemm;
 }
 
-static om_fuse_fn step_of(om_select_fn select, bool *either) {
+static om_fuse_fn fused_step_of(om_select_fn select, bool *either) {
     for (size_t i = 0; i < OM_COUNT(followers); i++)
         if (followers[i].select == select) return *either = followers[i].either, followers[i].step;
     return NULL;
 }
 
 bool omi_fuse_follower(om_select_fn select, bool *either) {
-    return step_of(select, either) != NULL;
+    return fused_step_of(select, either) != NULL;
 }
 
 bool omi_fuse_begin(const om_nctx *c, om_fused *f) {
@@ -46,8 +46,8 @@ bool omi_fuse_begin(const om_nctx *c, om_fused *f) {
 bool omi_fuse_step(const om_nctx *c, uint32_t via, om_fused *f, bool *failed) {
     const om_pval *y = c->out[0];
     bool either;
-    om_fuse_fn step = step_of(c->def->select, &either);
-    if (c->fast) step = step_of(omi_node_select(c->def, true), &either);
+    om_fuse_fn step = fused_step_of(c->def->select, &either);
+    if (c->fast) step = fused_step_of(omi_node_select(c->def, true), &either);
     if (!step || f->ep.n == OM_EP_MAX || y->dtype != OM_F32 || y->rank != f->rank) return false;
     for (int i = 0; i < y->rank; i++)
         if (y->shape[i] != f->shape[i]) return false; // the node broadcasts the result

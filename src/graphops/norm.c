@@ -148,7 +148,7 @@ om_status omi_parse_batch_norm(om_nctx *c) {
 }
 
 /* Channels are axis 1; a list is one channel. */
-static int64_t channels_of(const om_pval *x) {
+static int64_t node_channels(const om_pval *x) {
     return x->rank > 1 ? x->shape[1] : 1;
 }
 
@@ -157,9 +157,9 @@ om_status omi_infer_batch_norm(om_nctx *c) {
     if (x->rank < 1)
         return omi_problem(c, OM_ERR_SHAPE, "'%.60s' has rank 0; at least 1 is needed", x->name);
     for (int i = 1; i < 5; i++)
-        if (c->in[i]->rank != 1 || c->in[i]->shape[0] != channels_of(x))
+        if (c->in[i]->rank != 1 || c->in[i]->shape[0] != node_channels(x))
             return omi_problem(c, OM_ERR_SHAPE, "'%.60s' must be a list of %lld channels",
-                               c->in[i]->name, (long long)channels_of(x));
+                               c->in[i]->name, (long long)node_channels(x));
     return omi_out_like(c, 0, x);
 }
 
@@ -206,7 +206,7 @@ om_run_step *omi_sel_batch_norm(om_nctx *c) {
     a->eps           = ((const om_batch_norm_form *)c->form)->eps;
     const om_pval *x = c->in[0];
     a->n             = x->shape[0];
-    a->c             = channels_of(x);
+    a->c             = node_channels(x);
     a->inner         = 1;
     for (int i = 2; i < x->rank; i++)
         a->inner *= x->shape[i];

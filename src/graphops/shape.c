@@ -132,7 +132,7 @@ om_status omi_parse_axes(om_nctx *c) {
 }
 
 /* The axes as a mask over rank axes; each once. */
-static om_status axes_mask(om_nctx *c, const om_ints *axes, int rank, uint32_t *mask) {
+static om_status node_axes_mask(om_nctx *c, const om_ints *axes, int rank, uint32_t *mask) {
     *mask = 0;
     for (int i = 0; i < axes->n; i++) {
         int a = 0;
@@ -154,7 +154,7 @@ om_status omi_infer_squeeze(om_nctx *c) {
         return omi_problem(c, OM_ERR_UNSUPPORTED,
                            "the list of axes is empty: none by ONNX, all by ONNX Runtime; leave it "
                            "out or name them");
-    OM_TRY(axes_mask(c, &axes, x->rank, &mask));
+    OM_TRY(node_axes_mask(c, &axes, x->rank, &mask));
     for (int i = 0; i < x->rank; i++) {
         if (!axes.given && x->shape[i] == 1) mask |= 1u << i;
         if (mask >> i & 1 && x->shape[i] != 1)
@@ -176,7 +176,7 @@ om_status omi_infer_unsqueeze(om_nctx *c) {
         return omi_problem(c, OM_ERR_UNSUPPORTED,
                            "the output would have rank %d; up to %d are computed", rank,
                            OM_MAX_RANK);
-    OM_TRY(axes_mask(c, &axes, rank, &mask));
+    OM_TRY(node_axes_mask(c, &axes, rank, &mask));
     for (int i = 0, k = 0; i < rank; i++)
         shape[i] = mask >> i & 1 ? 1 : x->shape[k++];
     return omi_out_shape(c, 0, rank, shape);

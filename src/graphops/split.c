@@ -75,7 +75,7 @@ static om_status check_even(om_nctx *c, const split_cut *k, bool uneven, int axi
     return OM_OK;
 }
 
-static om_status split_axis(om_nctx *c, int *axis, split_cut *k) {
+static om_status node_split_axis(om_nctx *c, int *axis, split_cut *k) {
     const split_form *f = c->form;
     OM_TRY(omi_norm_axis(c, f->axis, c->in[0]->rank, axis));
     OM_TRY(omi_either_ints(c, &f->sizes, &k->given));
@@ -88,7 +88,7 @@ om_status omi_infer_split(om_nctx *c) {
     int axis = 0;
     split_cut k;
     int64_t shape[OM_MAX_RANK];
-    OM_TRY(split_axis(c, &axis, &k));
+    OM_TRY(node_split_axis(c, &axis, &k));
     memcpy(shape, c->in[0]->shape, sizeof shape);
     for (uint32_t i = 0; i < c->n_out; i++) {
         shape[axis] = piece(&k, i);
@@ -139,7 +139,7 @@ om_run_step *omi_sel_split(om_nctx *c) {
     int axis = 0;
     split_cut k;
     int64_t lead = 1;
-    if (split_axis(c, &axis, &k) != OM_OK) return NULL;
+    if (node_split_axis(c, &axis, &k) != OM_OK) return NULL;
     const om_pval *x = c->in[0];
     for (int i = 0; i < axis; i++)
         lead *= x->shape[i];

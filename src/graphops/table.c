@@ -2,8 +2,8 @@
  * table.c -- opset.def as an array, found by a hash of domain and type, and the steps that Fast
  * replaces.
  *
- * The table of hashes is filled once per process; rows of one type lie in one chain in the order of
- * opset.def, which is that of their versions.
+ * The table of hashes is table_filled once per process; rows of one type lie in one chain in the
+ * order of opset.def, which is that of their versions.
  */
 #include <float.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static const struct {
 #define SLOTS 256
 static uint16_t first_row[SLOTS], next_row[OM_COUNT(rows)]; /* index + 1, 0: the end */
 static om_select_fn fast_of[OM_COUNT(rows)];
-static omi_once filled = OMI_ONCE;
+static omi_once table_filled = OMI_ONCE;
 static const om_node_def *test_row;
 static om_select_fn test_fast;
 
@@ -136,7 +136,7 @@ const om_node_def *omi_node_def(const char *type, const char *domain, int64_t op
     if (strcmp(domain, "ai.onnx") == 0) domain = "";
     if (test_row && !strcmp(test_row->type, type) && !strcmp(test_row->domain, domain))
         return test_row;
-    omi_call_once(&filled, fill_table);
+    omi_call_once(&table_filled, fill_table);
     for (uint16_t at = first_row[hash_type(domain, type)]; at; at = next_row[at - 1]) {
         const om_node_def *d = &rows[at - 1];
         if (strcmp(d->type, type) != 0 || strcmp(d->domain, domain) != 0) continue;

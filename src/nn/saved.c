@@ -48,7 +48,7 @@ bool omi_data_add(om_saved_data *d, const void *p, uint64_t bytes, uint64_t *off
     return true;
 }
 
-static void emit_data(om_sink *to, void *ctx) {
+static void emit_arrays(om_sink *to, void *ctx) {
     const om_saved_data *d = ctx;
     uint64_t at            = 0;
     for (size_t i = 0; i < d->v.n; i++) {
@@ -63,7 +63,7 @@ om_section omi_data_section(om_saved_data *d) {
     return (om_section){.tag   = "DATA",
                         .flags = OM_SECTION_CRITICAL | OM_SECTION_PAGE,
                         .bytes = d->bytes,
-                        .emit  = emit_data,
+                        .emit  = emit_arrays,
                         .ctx   = d};
 }
 

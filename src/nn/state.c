@@ -35,7 +35,7 @@ static const char *type_and_shape(const om_tensor *t, shape_text *b) {
 static const char *const kind_words[] = {"", "missing", "unexpected", "misshapen"};
 
 /* One difference to the caller's functions, and the tally. */
-static om_status note(report *r, const om_state_diff *d) {
+static om_status note_difference(report *r, const om_state_diff *d) {
     difference *sum = &r->of_kind[d->kind];
     if (sum->n++ == 0) snprintf(sum->first, sizeof sum->first, "%.90s", d->name);
     int code = 0;
@@ -56,15 +56,16 @@ static om_status note(report *r, const om_state_diff *d) {
 }
 
 /* Fills match[i], the given tensor for entry i or NULL. */
-static om_status compare(const om_state_list *have, int64_t n, const om_named_tensor *given,
-                         report *r, om_strmap *by_name, om_tensor **match) {
+static om_status compare_state(const om_state_list *have, int64_t n, const om_named_tensor *given,
+                               report *r, om_strmap *by_name, om_tensor **match) {
     for (size_t i = 0; i < have->v.n; i++) {
         const om_state_entry *e  = &have->v.v[i];
         const om_named_tensor *g = omi_strmap_get(by_name, e->path, strlen(e->path));
         if (!g)
-            OM_TRY(note(r, &(om_state_diff){OM_STATE_MISSING, e->path, e->t, NULL}));
+            OM_TRY(note_difference(r, &(om_state_diff){OM_STATE_MISSING, e->path, e->t, NULL}));
         else if (g->tensor->dtype != e->t->dtype || !omi_same_shape(g->tensor, e->t))
-            OM_TRY(note(r, &(om_state_diff){OM_STATE_MISSHAPEN, e->path, e->t, g->tensor}));
+            OM_TRY(
+                note_difference(r, &(om_state_diff){OM_STATE_MISSHAPEN, e->path, e->t, g->tensor}));
         else
             match[i] = g->tensor;
     }
@@ -75,8 +76,8 @@ static om_status compare(const om_state_list *have, int64_t n, const om_named_te
             st = om_pending();
     for (int64_t k = 0; k < n && st == OM_OK; k++)
         if (!omi_strmap_get(&mine, given[k].name, strlen(given[k].name)))
-            st = note(r,
-                      &(om_state_diff){OM_STATE_UNEXPECTED, given[k].name, NULL, given[k].tensor});
+            st = note_difference(
+                r, &(om_state_diff){OM_STATE_UNEXPECTED, given[k].name, NULL, given[k].tensor});
     omi_strmap_free(&mine);
     return st;
 }
@@ -96,7 +97,7 @@ static om_status judge(const report *r) {
 }
 
 /* Copies match[i] over entry i; cannot fail half way for want of memory. */
-static om_status commit(const om_state_list *have, om_tensor *const *match) {
+static om_status commit_state(const om_state_list *have, om_tensor *const *match) {
     om_scope s = om_scope_begin();
     bool was   = omi_no_grad();
     for (size_t i = 0; i < have->v.n && !omi_failed(); i++)
@@ -130,9 +131,9 @@ om_status omi_state_assign(const om_state_list *have, int64_t n, const om_named_
             !omi_strmap_set(&by_name, name, strlen(name), (void *)(uintptr_t)&given[k]))
             st = om_pending();
     }
-    if (st == OM_OK) st = compare(have, n, given, &r, &by_name, match);
+    if (st == OM_OK) st = compare_state(have, n, given, &r, &by_name, match);
     if (st == OM_OK) st = judge(&r);
-    if (st == OM_OK) st = commit(have, match);
+    if (st == OM_OK) st = commit_state(have, match);
     omi_free(match, (have->v.n + 1) * sizeof *match);
     omi_strmap_free(&by_name);
     return st;

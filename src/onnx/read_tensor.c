@@ -145,7 +145,7 @@ static bool scan_field(om_reader *r, const om_field *f, om_tensor_scan *t) {
 /* ---- checking ----------------------------------------------------------------------------------
  */
 
-static bool check_type(om_reader *r, om_span s, const om_tensor_scan *t) {
+static bool check_tensor_type(om_reader *r, om_span s, const om_tensor_scan *t) {
     const char *type = omi_onnx_type_name(t->dtype);
     if (t->dtype == 0)
         return omi_read_fail(r, OM_ERR_MALFORMED, s.p, "a tensor has no element type");
@@ -321,7 +321,7 @@ OM_LEAF bool omi_read_tensor(om_reader *r, om_graph *g, om_span s, om_ginit *out
     size_t n = 0, bytes = 0;
     while (omi_read_next(r, &w, &f))
         if (!scan_field(r, &f, &t)) return false;
-    if (omi_failed() || !omi_read_go_on(r) || !check_type(r, s, &t) ||
+    if (omi_failed() || !omi_read_go_on(r) || !check_tensor_type(r, s, &t) ||
         !check_size(r, s, &t, &n, &bytes))
         return false;
     if (t.dtype == OM_ONNX_STRING &&

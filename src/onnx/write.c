@@ -270,7 +270,7 @@ static om_status check_writable(const om_graph *g) {
 /* ---- entry points ------------------------------------------------------------------------------
  */
 
-static bool take_opts(om_pb *w, const om_onnx_opts *opts) {
+static bool take_write_opts(om_pb *w, const om_onnx_opts *opts) {
     om_onnx_opts o;
     if (!OMI_OPTS(&o, opts, provenance)) return false;
     w->provenance = o.provenance;
@@ -301,7 +301,7 @@ om_status om_graph_save_onnx(const om_graph *g, const char *path, const om_onnx_
     if (omi_failed()) return om_pending();
     if (!g || !path) return omi_fail(OM_ERR_ARG, "the %s is NULL", g ? "path" : "graph");
     om_pb w = {0};
-    if (!take_opts(&w, opts)) return om_pending();
+    if (!take_write_opts(&w, opts)) return om_pending();
     om_save save;
     uint64_t total = 0;
     om_status st   = count_model(&w, g, &total);
@@ -321,7 +321,7 @@ om_status om_graph_save_onnx_memory(const om_graph *g, const om_onnx_opts *opts,
     if (!g || !data || !bytes)
         return omi_fail(OM_ERR_ARG, "the %s is NULL", g ? "place for the result" : "graph");
     om_pb w = {0};
-    if (!take_opts(&w, opts)) return om_pending();
+    if (!take_write_opts(&w, opts)) return om_pending();
     uint64_t total = 0;
     om_status st   = count_model(&w, g, &total);
     void *p        = st == OM_OK ? omi_alloc((size_t)total) : NULL;

@@ -96,8 +96,8 @@ static bool some_traced(int n, om_tensor *const *in) {
 }
 
 /* first: the id that was given out before the callback ran; what it made itself has a later one. */
-static om_status check_outputs(const om_custom_op *op, int n_in, om_tensor *const *in, int n_out,
-                               om_tensor **out, uint64_t first) {
+static om_status check_custom_outputs(const om_custom_op *op, int n_in, om_tensor *const *in,
+                                      int n_out, om_tensor **out, uint64_t first) {
     for (int i = 0; i < n_out; i++) {
         if (!out[i]) return omi_fail(OM_ERR_ARG, "'%s' left output %d unset", op->name, i);
         for (int k = 0; k < i; k++)
@@ -129,7 +129,7 @@ static bool near_enough(const om_tensor *a, const om_tensor *b) {
 static om_status check_lowering(const om_custom_op *op, int n_in, om_tensor *const *in, int n_out,
                                 om_tensor **out) {
     om_tensor *plain[15] = {0}, *want[16] = {0};
-    OM_TRY(check_outputs(op, n_in, in, n_out, out, 0));
+    OM_TRY(check_custom_outputs(op, n_in, in, n_out, out, 0));
     om_scope s   = om_scope_begin();
     bool off     = omi_no_grad();
     om_status st = OM_OK;
@@ -177,7 +177,7 @@ om_status om_custom(const om_custom_op *given, int n_in, om_tensor *const *in, i
     int code       = op->forward(op->ctx, n_in, in, n_out, out);
     omi_grad_restore(off);
     if (code || omi_failed()) return callback_failed(op->name, "forward", code);
-    OM_TRY(check_outputs(op, n_in, in, n_out, out, first));
+    OM_TRY(check_custom_outputs(op, n_in, in, n_out, out, first));
     custom *extra = omi_alloc(sizeof *extra);
     if (!extra) return omi_pending_status;
     extra->op      = *op;

@@ -271,7 +271,7 @@ om_tensor *om_matmul(om_tensor *a, om_tensor *b) {
 
 /* Rows of g or x as one matrix, copied when the strides do not allow a view; *own is to be dropped.
  */
-static bool rows_of(om_tensor *t, om_view *rows, om_tensor **own) {
+static bool matrix_rows_of(om_tensor *t, om_view *rows, om_tensor **own) {
     *own      = NULL;
     om_view v = as_matrix(t, true);
     if (fold_rows(&v, rows)) return true;
@@ -287,7 +287,7 @@ static om_status linear_backward(const om_record *r, om_tensor *const *dy, om_te
     om_tensor *gt = dy[0], *own_g = NULL, *own_x = NULL;
     if (!gt) return OM_OK;
     om_view g;
-    if (!rows_of(gt, &g, &own_g)) return omi_pending_status;
+    if (!matrix_rows_of(gt, &g, &own_g)) return omi_pending_status;
     if (omi_needs(r, 0)) {
         int rank;
         const int64_t *shape = omi_in_shape(r, 0, &rank);
@@ -300,7 +300,7 @@ static om_status linear_backward(const om_record *r, om_tensor *const *dy, om_te
     if (omi_needs(r, 1)) {
         om_tensor *d = omi_new_like_in(r, 1);
         om_view x;
-        if (!d || !rows_of(omi_saved_in(r, 0), &x, &own_x)) return omi_pending_status;
+        if (!d || !matrix_rows_of(omi_saved_in(r, 0), &x, &own_x)) return omi_pending_status;
         om_view gtr = transposed(g), y = omi_view(d);
         if (!product(&gtr, &x, NULL, &y, NULL)) return omi_pending_status;
         dx[1] = d;
@@ -339,7 +339,7 @@ om_tensor *om_linear(om_tensor *x, om_tensor *w, om_tensor *b) {
     shape[x->rank - 1] = w->shape[0];
     om_tensor *y       = omi_new(OM_F32, x->rank, shape), *own;
     om_view rows, yv, wt = transposed(omi_view(w));
-    if (!y || !rows_of(x, &rows, &own)) return NULL;
+    if (!y || !matrix_rows_of(x, &rows, &own)) return NULL;
     om_view v = as_matrix(y, true);
     if (!fold_rows(&v, &yv)) return NULL;
     om_view c;

@@ -230,7 +230,7 @@ om_tensor *om_transpose(om_tensor *x, int axis_a, int axis_b) {
 /* ---- Squeeze, Unsqueeze ---------------------------------------------------------------------- */
 
 /* Bit mask of a list of axes counted among n; raises for a wrong or repeated one. */
-static bool axes_mask(om_tensor *x, int n_axes, const int64_t *axes, int n, uint32_t *mask) {
+static bool squeezed_axes(om_tensor *x, int n_axes, const int64_t *axes, int n, uint32_t *mask) {
     *mask = 0;
     if (n_axes < 0 || n_axes > OM_MAX_RANK || (n_axes > 0 && !axes)) {
         omi_fail(OM_ERR_ARG, "%s: a list of %d axes; give 0 to %d of them", OMI_T(x), n_axes,
@@ -262,7 +262,7 @@ om_tensor *om_squeeze(om_tensor *x, int n, const int64_t *axes) {
             if (x->shape[i] == 1) all[n++] = i;
         axes = all;
     }
-    if (!axes_mask(x, n, axes, x->rank, &mask)) return NULL;
+    if (!squeezed_axes(x, n, axes, x->rank, &mask)) return NULL;
     if (mask == 0 && !omi_traced(x)) return omi_file(x);
     for (int i = 0; i < x->rank; i++) {
         if (!(mask >> i & 1)) {
@@ -288,7 +288,7 @@ om_tensor *om_unsqueeze(om_tensor *x, int n, const int64_t *axes) {
         OM_FAIL_NULL(OM_ERR_SHAPE, "%s and %d new axes: the rank must stay within %d", OMI_T(x), n,
                      OM_MAX_RANK);
     int rank = x->rank + n;
-    if (!axes_mask(x, n, axes, rank, &mask)) return NULL;
+    if (!squeezed_axes(x, n, axes, rank, &mask)) return NULL;
     for (int i = 0, from = 0; i < rank; i++) {
         shape[i]   = mask >> i & 1 ? 1 : x->shape[from];
         strides[i] = mask >> i & 1 ? 1 : x->strides[from];

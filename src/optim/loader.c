@@ -104,7 +104,7 @@ static om_status begin_epoch(om_loader *l) {
 }
 
 /* Rows index[0 .. count-1] of t. */
-static om_tensor *rows(om_tensor *t, int64_t count, const int64_t *index) {
+static om_tensor *loader_rows(om_tensor *t, int64_t count, const int64_t *index) {
     int64_t shape[OM_MAX_RANK];
     memcpy(shape, t->shape, sizeof shape);
     shape[0]     = count;
@@ -134,7 +134,7 @@ static om_status make_batch(om_loader *l, int64_t count, om_tensor **out) {
     for (int i = 0; i < l->n; i++) {
         OM_TRY(
             omi_seam_take(l->tensors[i])); // a batch of traced rows would leave the trace's sight
-        if (!(out[i] = rows(l->tensors[i], count, index))) return om_pending();
+        if (!(out[i] = loader_rows(l->tensors[i], count, index))) return om_pending();
         omi_spread_marks(out[i], l->tensors[i]);
         if (l->drawn && omi_seam && l->drawn == omi_seam->serial) omi_random_filled(out[i]);
     }

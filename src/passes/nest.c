@@ -24,7 +24,7 @@ typedef struct shape_of_nest {
     uint32_t state;   /* further outputs that must have the type of the state going in     */
 } shape_of_nest;
 
-static shape_of_nest shape_of(const om_pnode *n) {
+static shape_of_nest nested_shape_of(const om_pnode *n) {
     if (n->def->arg == OM_MET_IF)
         return (shape_of_nest){.attr = {"then_branch", "else_branch"}, .n = 2, .skip = 1};
     if (n->def->arg == OM_MET_LOOP) {
@@ -166,7 +166,7 @@ static om_status add_captures(om_program *p, om_pnode *n, om_nest *nest) {
 
 om_status omi_program_nest(om_program *p, om_pnode *n, om_problems *pr) {
     if (n->def->arg == OM_MET_NONZERO) return OM_OK;
-    shape_of_nest s = shape_of(n);
+    shape_of_nest s = nested_shape_of(n);
     om_nest *nest   = omi_arena_alloc(&p->arena, sizeof *nest);
     if (!nest) return om_pending();
     uint32_t before = pr->n;

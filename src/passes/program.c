@@ -445,7 +445,7 @@ om_status omi_program_find_by_value(om_program *p) {
     return OM_OK;
 }
 
-static bool read_opset(om_program *p, om_problems *pr) {
+static bool program_opset(om_program *p, om_problems *pr) {
     const om_graph *g = omi_graph_root(p->graph);
     char what[120];
     p->opset = OM_OPSET_DEFAULT;
@@ -486,11 +486,11 @@ static om_status make_tables(om_program *p, const om_program *outer) {
     return OM_OK;
 }
 
-static om_status build(om_program *p, const om_program *outer, const int32_t *types,
-                       om_problems *pr) {
+static om_status build_program(om_program *p, const om_program *outer, const int32_t *types,
+                               om_problems *pr) {
     uint32_t before = pr->n;
     OM_TRY(make_tables(p, outer));
-    if (!read_opset(p, pr)) return OM_OK;
+    if (!program_opset(p, pr)) return OM_OK;
     OM_TRY(set_values(p, pr));
     if (outer) OM_TRY(set_formal_types(p, p->n_formal, types, pr));
     if (outer) OM_TRY(set_captures(p, outer));
@@ -519,7 +519,7 @@ static om_program *new_program(om_graph *g, om_arith arith, size_t limit) {
 om_program *omi_program_new(om_graph *g, om_arith arith, size_t limit, om_problems *pr) {
     om_program *p = new_program(g, arith, limit);
     if (!p) return NULL;
-    om_status s = build(p, NULL, NULL, pr);
+    om_status s = build_program(p, NULL, NULL, pr);
     if (pr->text.failed || pr->brief.failed) s = om_pending();
     if (s == OM_OK && pr->n == 0) return p;
     omi_program_release(p);
@@ -535,7 +535,7 @@ om_program *omi_program_sub(const om_program *outer, om_graph *g, uint32_t n, co
     uint32_t before = pr->n;
     p->inner        = true;
     p->depth        = outer->depth + 1;
-    om_status s     = n == g->n_inputs ? build(p, outer, types, pr)
+    om_status s     = n == g->n_inputs ? build_program(p, outer, types, pr)
                                        : omi_fail(OM_ERR_INTERNAL, "a subgraph was not checked");
     if (s == OM_OK && pr->n == before) return p;
     omi_program_release(p);

@@ -170,7 +170,7 @@ static om_status set_drops(cutter *k) {
     return OM_OK;
 }
 
-static om_status cut(cutter *k, uint32_t stages) {
+static om_status cut_parts(cutter *k, uint32_t stages) {
     om_program *p = k->p;
     size_t n      = p->n_values + 1u;
     k->last       = omi_arena_array(&k->scratch, n, sizeof *k->last);
@@ -205,7 +205,7 @@ om_status omi_program_cut(om_program *p) {
     p->staged = any || p->inner;
     if (!p->staged) return OM_OK;
     cutter k    = {.p = p};
-    om_status s = cut(&k, stages);
+    om_status s = cut_parts(&k, stages);
     omi_arena_clear(&k.scratch);
     return s;
 }

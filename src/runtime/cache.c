@@ -72,7 +72,7 @@ static size_t value_bytes(const om_program *p, uint32_t i, const om_feed *f) {
 
 /* Rank, sizes and, where they decide sizes, contents of each input. Types are the graph's. The
  * sizes were checked by omi_bind_inputs. */
-static uint8_t *make_key(const om_program *p, const om_feed *feeds, size_t *bytes) {
+static uint8_t *make_plan_key(const om_program *p, const om_feed *feeds, size_t *bytes) {
     size_t n = 1;
     for (uint32_t i = 0; i < p->n_inputs; i++)
         n += 2 + (size_t)feeds[i].rank * sizeof(int64_t) + value_bytes(p, i, &feeds[i]);
@@ -93,7 +93,7 @@ static uint8_t *make_key(const om_program *p, const om_feed *feeds, size_t *byte
     return key;
 }
 
-static om_entry *find(om_cache *c, const om_program *p, const uint8_t *key, size_t bytes) {
+static om_entry *find_entry(om_cache *c, const om_program *p, const uint8_t *key, size_t bytes) {
     for (om_entry *e = c->entries; e; e = e->next)
         if (e->program == p && e->key_bytes == bytes && memcmp(e->key, key, bytes) == 0) return e;
     return NULL;
@@ -178,12 +178,12 @@ om_plan *omi_cache_plan(om_cache *c, om_program *p, const om_feed *feeds, int wo
                         int64_t limit) {
     size_t bytes = 0;
     if (!p->inner && omi_bind_inputs(p->graph, feeds) != OM_OK) return NULL;
-    uint8_t *key = make_key(p, feeds, &bytes);
+    uint8_t *key = make_plan_key(p, feeds, &bytes);
     if (!key) return NULL;
     om_plan *plan = NULL;
     omi_lock(&c->lock);
     for (;;) {
-        om_entry *e = find(c, p, key, bytes);
+        om_entry *e = find_entry(c, p, key, bytes);
         if (!e) {
             plan = build_entry(c, key, bytes, p, feeds, workers, limit);
             key  = NULL;

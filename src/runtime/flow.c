@@ -16,7 +16,7 @@
 /* ---- single elements ------------------------------------------------------------------------- */
 
 /* Input k of n, one element; NULL and raised. */
-static const void *one_element(om_frame *f, const om_pnode *n, uint32_t k, const char *what) {
+static const void *flow_one_element(om_frame *f, const om_pnode *n, uint32_t k, const char *what) {
     om_cell *c = omi_frame_cell(f, n->in[k]);
     if (!c) return NULL;
     if (c->numel == 1) return c->data;
@@ -64,14 +64,14 @@ static void sub_close(om_frame *f, sub_call *c) {
     omi_free(c->in, sub_bytes(c->p));
 }
 
-static void put(om_frame *f, om_cell **at, om_cell *c) {
+static void put_value(om_frame *f, om_cell **at, om_cell *c) {
     omi_cell_release(f->w, *at);
     *at = c;
 }
 
 static om_status walk_if(om_frame *f, const om_pnode *n) {
     sub_call c       = {0};
-    const uint8_t *y = one_element(f, n, 0, "condition");
+    const uint8_t *y = flow_one_element(f, n, 0, "condition");
     if (!y) return om_pending();
     om_status s = sub_open(f, n, *y ? 0 : 1, &c);
     if (s == OM_OK) s = omi_walk_program(f->w, c.p, c.in, c.out);
@@ -205,7 +205,7 @@ static om_status turn(om_frame *f, const om_pnode *n, om_turns *t) {
                              (long long)OM_TURNS_MOST);
     OM_TRY(omi_walk_program(w, t->c.p, t->c.in, t->c.out));
     for (uint32_t i = 0; i < t->state; i++) {
-        put(f, &t->c.in[t->lead + i], t->c.out[t->first + i]);
+        put_value(f, &t->c.in[t->lead + i], t->c.out[t->first + i]);
         t->c.out[t->first + i] = NULL;
     }
     for (uint32_t i = 0; i < t->n_piles; i++)
@@ -233,19 +233,19 @@ static om_status loop_turns(om_frame *f, const om_pnode *n, om_turns *t) {
     bool asks = formal > 1 && n->in[1] != OM_NO_VALUE, go = true;
     int64_t most = INT64_MAX;
     if (formal > 0 && n->in[0] != OM_NO_VALUE) {
-        const void *m = one_element(f, n, 0, "trip count");
+        const void *m = flow_one_element(f, n, 0, "trip count");
         if (!m) return om_pending();
         memcpy(&most, m, sizeof most);
     }
     if (asks) {
-        const uint8_t *c = one_element(f, n, 1, "condition");
+        const uint8_t *c = flow_one_element(f, n, 1, "condition");
         if (!c) return om_pending();
         go = *c != 0;
     }
     OM_TRY(turns_open(f, n, t, 2));
     for (int64_t i = 0; go && i < most; i++) {
-        put(f, &t->c.in[0], scalar(f->w, OM_I64, &i));
-        if (t->c.in[0]) put(f, &t->c.in[1], scalar(f->w, OM_BOOL, &go));
+        put_value(f, &t->c.in[0], scalar(f->w, OM_I64, &i));
+        if (t->c.in[0]) put_value(f, &t->c.in[1], scalar(f->w, OM_BOOL, &go));
         if (!t->c.in[0] || !t->c.in[1]) return om_pending();
         OM_TRY(turn(f, n, t));
         if (t->c.out[0]->numel != 1)
@@ -253,7 +253,7 @@ static om_status loop_turns(om_frame *f, const om_pnode *n, om_turns *t) {
                                  "the condition of its body has %lld elements; it must have one",
                                  (long long)t->c.out[0]->numel);
         go = *(const uint8_t *)t->c.out[0]->data != 0;
-        put(f, &t->c.out[0], NULL);
+        put_value(f, &t->c.out[0], NULL);
     }
     return turns_finish(f, n, t, NULL);
 }
@@ -313,7 +313,7 @@ static om_status scan_turns(om_frame *f, const om_pnode *n, om_turns *t) {
             OM_TRY(scan_axis(f, n, sf, k, &axis, &length));
             om_cell *x = slice_of(f, f->slot[n->in[sf->n_state + k]], axis, at);
             if (!x) return om_pending();
-            put(f, &t->c.in[t->state + k], x);
+            put_value(f, &t->c.in[t->state + k], x);
         }
         OM_TRY(turn(f, n, t));
     }

@@ -17,7 +17,7 @@
 
 #define GREEDY_LIMIT 6000
 
-static size_t aligned(size_t n) {
+static size_t layout_aligned(size_t n) {
     return (n + OM_ALIGN - 1) / OM_ALIGN * OM_ALIGN;
 }
 
@@ -35,8 +35,8 @@ static size_t lowest_gap(om_block *const *placed, uint32_t n, const om_block *b)
     for (uint32_t i = 0; i < n; i++) {
         const om_block *p = placed[i];
         if (p->last < b->first || b->last < p->first) continue;
-        if (p->offset >= at + aligned(b->bytes)) break;
-        size_t end = p->offset + aligned(p->bytes);
+        if (p->offset >= at + layout_aligned(b->bytes)) break;
+        size_t end = p->offset + layout_aligned(p->bytes);
         if (end > at) at = end;
     }
     return at;
@@ -58,7 +58,8 @@ static om_status greedy(om_block *b, uint32_t n, size_t *total) {
             at--;
         }
         placed[at] = x;
-        if (x->offset + aligned(x->bytes) > *total) *total = x->offset + aligned(x->bytes);
+        if (x->offset + layout_aligned(x->bytes) > *total)
+            *total = x->offset + layout_aligned(x->bytes);
     }
     omi_free(order, bytes);
     return OM_OK;
@@ -96,7 +97,7 @@ static om_status in_order(om_block *b, uint32_t n, size_t *total) {
         for (; done < n && ends[done]->last < x->first; done++)
             if (ends[done]->bytes) omi_ranges_give(r, number[ends[done] - b]);
         if (x->bytes) {
-            number[x - b] = omi_ranges_take(r, aligned(x->bytes));
+            number[x - b] = omi_ranges_take(r, layout_aligned(x->bytes));
             x->offset     = v[number[x - b]].at;
         }
         if (i % 4096 == 0) s = omi_check_cancel();
@@ -113,7 +114,7 @@ om_status omi_layout(om_block *b, uint32_t n, size_t *total) {
     size_t sum = 0;
     *total     = 0;
     for (uint32_t i = 0; i < n; i++) // if all of them fit side by side, no offset can overflow
-        if (b[i].bytes > SIZE_MAX / 4 || !omi_add_size(sum, aligned(b[i].bytes), &sum) ||
+        if (b[i].bytes > SIZE_MAX / 4 || !omi_add_size(sum, layout_aligned(b[i].bytes), &sum) ||
             sum > SIZE_MAX / 4)
             return omi_fail(OM_ERR_LIMIT,
                             "the values of this graph need more memory than there can be");

@@ -51,7 +51,7 @@ static bool small_outputs(const om_nctx *c) {
 /* What decides sizes must be known now, within the limit; the rest only up to a budget: run, it
  * costs less than a plan that holds it. */
 #define PLAN_FOLD_BUDGET ((size_t)4 << 20)
-static bool worth_folding(const om_builder *b, const om_nctx *c) {
+static bool plan_worth_folding(const om_builder *b, const om_nctx *c) {
     return omi_program_decides_sizes(b->program, c) || b->plan->arena.total <= PLAN_FOLD_BUDGET;
 }
 
@@ -82,7 +82,7 @@ static om_status infer_all(om_builder *b) {
             if (c.out[k] && c.out[k]->rank < 0)
                 return omi_fail(OM_ERR_INTERNAL, "the sizes of '%s' were not inferred",
                                 c.out[k]->name);
-        if (c.def->fold && c.def->fold(&c) && small_outputs(&c) && worth_folding(b, &c))
+        if (c.def->fold && c.def->fold(&c) && small_outputs(&c) && plan_worth_folding(b, &c))
             OM_TRY(fold(b, &c, &b->done[i]));
         OM_TRY(omi_check_cancel());
     }
@@ -161,7 +161,7 @@ static om_status set_up(om_builder *b) {
     return OM_OK;
 }
 
-static om_status build(om_builder *b, const om_feed *feeds, int64_t limit) {
+static om_status build_plan(om_builder *b, const om_feed *feeds, int64_t limit) {
     if (!b->program->inner) OM_TRY(omi_bind_inputs(b->program->graph, feeds));
     OM_TRY(set_up(b));
     OM_TRY(take_inputs(b, feeds));
@@ -189,7 +189,7 @@ om_plan *omi_plan_new(om_program *p, const om_feed *feeds, int workers, int64_t 
     plan->workers = workers;
     om_builder b  = {.program = p, .plan = plan, .held = omi_program_held(p)};
     if (limit > 0) plan->arena.cap = b.scratch.cap = (size_t)limit;
-    om_status s = build(&b, feeds, limit);
+    om_status s = build_plan(&b, feeds, limit);
     omi_arena_clear(&b.scratch);
     if (s == OM_OK) return plan;
     omi_plan_release(plan);

@@ -14,7 +14,7 @@ void omi_ranges_init(om_ranges *r, om_range *v) {
 }
 
 /* The list of ranges of about these bytes: the highest bit, and the four below it. */
-static uint32_t list_of(size_t bytes) {
+static uint32_t range_list_of(size_t bytes) {
     uint32_t high = 63u - (uint32_t)__builtin_clzll((unsigned long long)bytes);
     uint32_t low  = high < OM_RANGE_BITS
                         ? 0
@@ -23,7 +23,7 @@ static uint32_t list_of(size_t bytes) {
 }
 
 static void link_free(om_ranges *r, uint32_t i) {
-    uint32_t *head  = &r->list[list_of(r->v[i].bytes)];
+    uint32_t *head  = &r->list[range_list_of(r->v[i].bytes)];
     r->v[i].is_free = true;
     r->v[i].prev    = 0;
     r->v[i].next    = *head;
@@ -36,7 +36,7 @@ static void unlink_free(om_ranges *r, uint32_t i) {
     if (x->prev)
         r->v[x->prev].next = x->next;
     else
-        r->list[list_of(x->bytes)] = x->next;
+        r->list[range_list_of(x->bytes)] = x->next;
     if (x->next) r->v[x->next].prev = x->prev;
     x->is_free = false;
 }
@@ -71,7 +71,7 @@ static void join_above(om_ranges *r, uint32_t i) {
 }
 
 static uint32_t find_fit(const om_ranges *r, size_t bytes) {
-    uint32_t k = list_of(bytes);
+    uint32_t k = range_list_of(bytes);
     int looks  = LOOKS;
     for (uint32_t i = r->list[k]; i && looks--; i = r->v[i].next)
         if (r->v[i].bytes >= bytes) return i;

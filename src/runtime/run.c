@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "compute/elementwise.h"
 
-static size_t aligned(size_t n) {
+static size_t run_aligned(size_t n) {
     return (n + OM_ALIGN - 1) / OM_ALIGN * OM_ALIGN;
 }
 
@@ -24,7 +24,7 @@ static size_t table_bytes(const om_plan *p) {
 }
 
 static size_t memory_bytes(const om_run *r) {
-    return aligned(r->plan->bytes) + (r->owns_outputs ? r->plan->out_bytes : 0) + OM_ALIGN;
+    return run_aligned(r->plan->bytes) + (r->owns_outputs ? r->plan->out_bytes : 0) + OM_ALIGN;
 }
 
 static void write_purpose(const void *plan, char *out, size_t n) {
@@ -58,10 +58,10 @@ om_run *omi_run_new(om_plan *plan, bool own_outputs) {
         if (!r->ptr[i]) r->ptr[i] = r->arena;
     for (uint32_t i = 0; i < plan->n_places; i++)
         r->ptr[plan->places[i].value] = (char *)r->arena + plan->places[i].offset;
-    size_t at = aligned(plan->bytes);
+    size_t at = run_aligned(plan->bytes);
     for (uint32_t i = 0; own_outputs && i < plan->n_out; i++) {
         r->own[i] = (char *)r->arena + at;
-        at += aligned(plan->out[i].bytes);
+        at += run_aligned(plan->out[i].bytes);
     }
     return r;
 }

@@ -56,7 +56,7 @@ static om_status raise_problems(const om_problems *p) {
                     brief);
 }
 
-static om_program *new_program(om_graph *g, om_arith arith, int64_t limit) {
+static om_program *session_program(om_graph *g, om_arith arith, int64_t limit) {
     om_problems p = {0};
     om_program *r = omi_program_new(g, arith, (size_t)limit, &p);
     if (!r && p.n && !omi_failed()) raise_problems(&p);
@@ -107,7 +107,7 @@ om_status om_graph_parts(om_graph *g, om_arith arith, int *parts) {
     OMI_ENTER("om_graph_parts");
     if (omi_failed()) return om_pending();
     if (!g || !parts) return omi_fail(OM_ERR_ARG, "the graph or the result is NULL");
-    om_program *p = new_program(g, arith, 0);
+    om_program *p = session_program(g, arith, 0);
     if (!p) return om_pending();
     *parts = (int)omi_min64((int64_t)p->n_met + 1, INT32_MAX);
     omi_program_release(p);
@@ -158,7 +158,7 @@ om_session *om_session_new(om_graph *g, const om_session_opts *opts) {
         return omi_free(s, sizeof *s), NULL;
     s->threads      = o.threads;
     s->memory_limit = o.memory_limit;
-    s->program      = new_program(g, o.arith, o.memory_limit);
+    s->program      = session_program(g, o.arith, o.memory_limit);
     if (!s->program || (!s->program->staged && plan_fixed(s) != OM_OK))
         return om_session_free(s), NULL;
     omi_program_ready(s->program);
@@ -172,7 +172,7 @@ static void enter(om_session *s) {
     omi_unlock(&s->cache.lock);
 }
 
-static void leave(om_session *s) {
+static void leave_session(om_session *s) {
     omi_lock(&s->cache.lock);
     if (--s->cache.running == 0) pthread_cond_broadcast(&s->cache.changed);
     omi_unlock(&s->cache.lock);
@@ -293,7 +293,7 @@ static om_status pack_tensors(const om_program *p, call *c) {
 }
 
 /* What a trace marked stays marked through a session (TD-9, TD-24). */
-static void spread_marks(const om_graph *g, const call *c, om_tensor *y) {
+static void spread_run_marks(const om_graph *g, const call *c, om_tensor *y) {
     for (uint32_t i = 0; i < g->n_inputs; i++)
         omi_spread_marks(y, c->t[i]);
 }
@@ -305,7 +305,7 @@ static om_status make_outputs(const om_plan *p, const call *c, const om_graph *g
         if (!made[i]) return om_pending();
         data[i] = omi_ptr(made[i]);
         if (i == 0)
-            spread_marks(g, c, made[0]);
+            spread_run_marks(g, c, made[0]);
         else
             omi_spread_marks(made[i], made[0]); // which has those of all inputs
     }
@@ -320,7 +320,7 @@ static om_status run_call(om_session *s, call *c, om_tensor **made) {
         OM_TRY(
             omi_walk_session(&s->cache, p, workers_of(s), s->memory_limit, c->feed, c->in, made));
         for (uint32_t i = 0; i < p->n_outputs; i++)
-            spread_marks(p->graph, c, made[i]);
+            spread_run_marks(p->graph, c, made[i]);
         return OM_OK;
     }
     om_plan *plan = omi_cache_plan(&s->cache, s->program, c->feed, workers_of(s), s->memory_limit);
@@ -366,7 +366,7 @@ om_status om_session_run(om_session *s, int n_in, const om_binding *in, int n_ou
                         s->program->graph->n_outputs);
     enter(s);
     om_status st = session_run(s, n_in, in, n_out, out);
-    leave(s);
+    leave_session(s);
     return st;
 }
 
@@ -422,7 +422,7 @@ om_status om_session_memory(om_session *s, int n_in, const om_shape *shapes, int
     om_plan *p = plan_of_shapes(s, n_in, shapes);
     if (p) *bytes = (int64_t)(p->bytes + p->out_bytes);
     omi_plan_release(p);
-    leave(s);
+    leave_session(s);
     return p ? OM_OK : om_pending();
 }
 
@@ -434,7 +434,7 @@ om_run *om_session_prepare(om_session *s, int n_in, const om_shape *shapes) {
     om_plan *p = plan_of_shapes(s, n_in, shapes);
     om_run *r  = p ? omi_run_new(p, true) : NULL;
     omi_plan_release(p);
-    leave(s);
+    leave_session(s);
     // What is decided at first use must not be decided in a real-time call.
     (void)omi_kernels();
     (void)omi_workers();

@@ -117,7 +117,7 @@ static bool same_sources(const om_atom *a, uint32_t n, const om_extent *src) {
     return true;
 }
 
-static uint64_t mix(uint64_t h) {
+static uint64_t mix_extent(uint64_t h) {
     h ^= h >> 31;
     h *= 0x9e3779b97f4a7c15u;
     return h ^ h >> 29;
@@ -126,18 +126,18 @@ static uint64_t mix(uint64_t h) {
 uint64_t omi_ext_hash(const om_extent *e) {
     uint64_t atoms = 0; // a sum: whatever the order
     for (int i = 0; i < e->n; i++)
-        atoms += mix(e->a[i]->index + 1u);
-    return mix((uint64_t)e->coef + mix(atoms));
+        atoms += mix_extent(e->a[i]->index + 1u);
+    return mix_extent((uint64_t)e->coef + mix_extent(atoms));
 }
 
 static uint64_t definition(om_atom_kind kind, const int64_t p[3], uint32_t n_src,
                            const om_extent *src) {
-    uint64_t h = mix((uint64_t)kind + 1), sources = 0;
+    uint64_t h = mix_extent((uint64_t)kind + 1), sources = 0;
     for (int i = 0; i < 3; i++)
-        h = mix(h + (uint64_t)p[i]);
+        h = mix_extent(h + (uint64_t)p[i]);
     for (uint32_t i = 0; i < n_src; i++)
         sources += omi_ext_hash(&src[i]);
-    return mix(h + sources);
+    return mix_extent(h + sources);
 }
 
 static bool intern_atom(om_atoms *t, om_atom_kind kind, int64_t example, const int64_t p[3],

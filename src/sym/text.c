@@ -6,7 +6,7 @@
 
 #include "sym/sym.h"
 
-static void put(char *s, size_t cap, const char *text) {
+static void put_text(char *s, size_t cap, const char *text) {
     size_t n = strlen(s);
     if (n + 1 < cap) snprintf(s + n, cap - n, "%s", text);
 }
@@ -14,7 +14,7 @@ static void put(char *s, size_t cap, const char *text) {
 static void put_int(char *s, size_t cap, int64_t v, bool sign) {
     char t[32];
     snprintf(t, sizeof t, sign ? "%+lld" : "%lld", (long long)v);
-    put(s, cap, t);
+    put_text(s, cap, t);
 }
 
 static void put_ext(char *s, size_t cap, const om_extent *e, int depth);
@@ -22,43 +22,43 @@ static void put_ext(char *s, size_t cap, const om_extent *e, int depth);
 static void put_atom(char *s, size_t cap, const om_atom *a, int depth, bool alone) {
     switch (depth > 3 && a->kind != OM_ATOM_SYMBOL ? -1 : (int)a->kind) {
     case -1:
-        put(s, cap, "..");
+        put_text(s, cap, "..");
         break;
     case OM_ATOM_SYMBOL:
-        put(s, cap, a->name);
+        put_text(s, cap, a->name);
         break;
     case OM_ATOM_ADD:
     case OM_ATOM_SUM:
-        if (!alone) put(s, cap, "(");
+        if (!alone) put_text(s, cap, "(");
         for (uint32_t i = 0; i < a->n_src; i++) {
-            if (i) put(s, cap, "+");
+            if (i) put_text(s, cap, "+");
             put_ext(s, cap, &a->src[i], depth + 1);
         }
         if (a->p[0]) put_int(s, cap, a->p[0], true);
-        if (!alone) put(s, cap, ")");
+        if (!alone) put_text(s, cap, ")");
         break;
     case OM_ATOM_EQUAL:
         put_ext(s, cap, &a->src[0], depth + 1);
-        put(s, cap, "~");
+        put_text(s, cap, "~");
         put_ext(s, cap, &a->src[1], depth + 1);
         break;
     default:
-        put(s, cap, a->kind == OM_ATOM_CEIL ? "(ceil((" : "(floor((");
+        put_text(s, cap, a->kind == OM_ATOM_CEIL ? "(ceil((" : "(floor((");
         put_ext(s, cap, &a->src[0], depth + 1);
         if (a->p[0]) put_int(s, cap, a->p[0], true);
-        put(s, cap, ")/");
+        put_text(s, cap, ")/");
         put_int(s, cap, a->p[1], false);
-        put(s, cap, ")+1)");
+        put_text(s, cap, ")+1)");
     }
 }
 
 static void put_ext(char *s, size_t cap, const om_extent *e, int depth) {
     if (e->n == 0 || e->coef != 1) {
         put_int(s, cap, e->n ? e->coef : e->size, false);
-        if (e->n) put(s, cap, "*");
+        if (e->n) put_text(s, cap, "*");
     }
     for (int i = 0; i < e->n; i++) {
-        if (i) put(s, cap, "*");
+        if (i) put_text(s, cap, "*");
         put_atom(s, cap, e->a[i], depth, e->n == 1 && e->coef == 1 && depth == 0);
     }
 }

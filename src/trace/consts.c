@@ -15,16 +15,17 @@
 
 #define MAX_CONST_BYTES ((int64_t)1 << 31)
 
-static uint64_t mix(uint64_t h, uint64_t v) {
+static uint64_t mix_const(uint64_t h, uint64_t v) {
     h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
     return h * 0xff51afd7ed558ccdu;
 }
 
-static uint64_t key_of(uint64_t storage, int dtype, int rank, int64_t offset, const int64_t *shape,
-                       const int64_t *strides) {
-    uint64_t h = mix(mix(mix(1, storage), (uint64_t)offset), (uint64_t)(dtype * 16 + rank));
+static uint64_t const_key_of(uint64_t storage, int dtype, int rank, int64_t offset,
+                             const int64_t *shape, const int64_t *strides) {
+    uint64_t h = mix_const(mix_const(mix_const(1, storage), (uint64_t)offset),
+                           (uint64_t)(dtype * 16 + rank));
     for (int i = 0; i < rank; i++)
-        h = mix(mix(h, (uint64_t)shape[i]), (uint64_t)strides[i]);
+        h = mix_const(mix_const(h, (uint64_t)shape[i]), (uint64_t)strides[i]);
     return h;
 }
 
@@ -46,7 +47,7 @@ static om_status check_capture(om_tracer *tr, om_tensor *t, int64_t numel, const
     return OM_OK;
 }
 
-static om_status check_version(om_tracer *tr, const om_tconst *c) {
+static om_status check_const_version(om_tracer *tr, const om_tconst *c) {
     bool exact;
     om_tparam *p = omi_tr_param_of(tr, c, &exact);
     uint64_t now = atomic_load_explicit(&c->storage->version, memory_order_acquire);
@@ -63,7 +64,7 @@ static om_status check_version(om_tracer *tr, const om_tconst *c) {
 
 om_status omi_tr_check_consts(om_tracer *tr) {
     for (size_t i = 0; i < tr->const_list.n; i++)
-        OM_TRY(check_version(tr, tr->const_list.v[i]));
+        OM_TRY(check_const_version(tr, tr->const_list.v[i]));
     return OM_OK;
 }
 
@@ -135,13 +136,13 @@ om_tvalue *omi_tr_const_view(om_tracer *tr, om_tensor *t, int rank, const int64_
     for (int i = 0; i < rank; i++)
         numel *= shape[i];
     if (omi_failed() || check_capture(tr, t, numel, op) != OM_OK) return NULL;
-    uint64_t key     = key_of(t->storage->id, t->dtype, rank, t->offset, shape, strides);
+    uint64_t key     = const_key_of(t->storage->id, t->dtype, rank, t->offset, shape, strides);
     om_tconst *first = omi_map_get(&tr->consts, key);
     for (om_tconst *c = first; c; c = c->next)
         if (c->storage == t->storage && c->offset == t->offset && c->rank == rank &&
             c->dtype == t->dtype && !memcmp(c->shape, shape, (size_t)rank * sizeof *shape) &&
             !memcmp(c->strides, strides, (size_t)rank * sizeof *strides))
-            return check_version(tr, c) == OM_OK ? &c->v : NULL;
+            return check_const_version(tr, c) == OM_OK ? &c->v : NULL;
     om_tconst *c = const_new(tr, t, rank, shape, strides, op);
     if (!c) return NULL;
     c->next = first;

@@ -95,8 +95,8 @@ static om_status check_axis(om_tracer *tr, const char *input, const om_tensor *x
     return OM_OK;
 }
 
-static om_status check_input(om_tracer *tr, const char *name, om_tensor *x, int n_axes,
-                             const char *const *axes) {
+static om_status check_declared(om_tracer *tr, const char *name, om_tensor *x, int n_axes,
+                                const char *const *axes) {
     OM_TRY(omi_check_arg(x, "the example"));
     if (omi_traced(x))
         return omi_fail_trace(OM_TRACE_INVALID_USAGE,
@@ -147,7 +147,7 @@ om_tensor *om_trace_input(om_tracer *tr, const char *name, om_tensor *example, i
     OMI_ENTER("om_trace_input");
     if (omi_tr_check_active(tr) != OM_OK) return NULL;
     if (omi_tr_check_name(name, "input") != OM_OK) return NULL;
-    if (check_input(tr, name, example, n_axes, axes) != OM_OK) return NULL;
+    if (check_declared(tr, name, example, n_axes, axes) != OM_OK) return NULL;
     const char *own = take_name(tr, name, "input");
     om_tvalue *v =
         own ? omi_tr_new_value(tr, OM_TV_INPUT, (om_dtype)example->dtype, example->rank) : NULL;

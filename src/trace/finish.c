@@ -197,7 +197,7 @@ static bool emit_outputs(om_emit *em) {
     return ok;
 }
 
-static bool build(om_emit *em, const om_tnodes *order) {
+static bool build_graph(om_emit *em, const om_tnodes *order) {
     claim_names(em->tr);
     if (!find_holders(em->tr, order) || omi_tr_check_consts(em->tr) != OM_OK ||
         check_loops(em->tr) != OM_OK)
@@ -212,7 +212,7 @@ om_graph *omi_tr_finish(om_tracer *tr) {
                NULL;
     om_tnodes order = {0};
     om_emit em      = {.tr = tr, .order = &order};
-    bool ok         = walk_outputs(tr, &order) && build(&em, &order);
+    bool ok         = walk_outputs(tr, &order) && build_graph(&em, &order);
     om_graph *g     = em.g;
     omi_emit_free(&em);
     OMI_VEC_FREE(&order);

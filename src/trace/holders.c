@@ -34,8 +34,8 @@ static om_tnode *resolved_child(const om_tnode *n, uint32_t i) {
 
 /* Goes through root's node and its ancestors, inputs left to right, ancestors first, until one of
  * them holds a (a not NULL: *found is set) or is `node`. False when raised. */
-static bool search(om_emit *em, om_tnode *root, const om_atom *a, const om_tnode *node,
-                   om_holder *found, bool *met) {
+static bool search_holders(om_emit *em, om_tnode *root, const om_atom *a, const om_tnode *node,
+                           om_holder *found, bool *met) {
     om_search s = {0};
     bool ok     = true;
     em->stamp++;
@@ -67,7 +67,7 @@ static bool anywhere(om_emit *em, const om_tnode *n, const om_atom *a, om_holder
     const om_holders *all = &em->tr->holders[a->index];
     for (size_t i = 0; i < all->n; i++) {
         bool met = false;
-        if (!search(em, all->v[i].v->node, NULL, n, NULL, &met)) return false;
+        if (!search_holders(em, all->v[i].v->node, NULL, n, NULL, &met)) return false;
         if (!met) return *found = all->v[i], true;
     }
     om_extent e = omi_ext_atom((om_atom *)(uintptr_t)a);
@@ -87,9 +87,9 @@ static bool resolve_atom(om_emit *em, const om_tnode *n, const om_atom *a, om_ho
     // that call's result, which is the first of them in the walk. Else they have to be searched.
     if (all->n && a->n_made == 1 && !em->tr->by_shape && !strcmp(n->type, "Reshape"))
         return *found = all->v[0], true;
-    if (n->in[0] && !search(em, n->in[0]->node, a, NULL, found, &met)) return false;
+    if (n->in[0] && !search_holders(em, n->in[0]->node, a, NULL, found, &met)) return false;
     om_tvalue *hint = n->operand->hint;
-    if (!found->v && hint && !search(em, hint->node, a, NULL, found, &met)) return false;
+    if (!found->v && hint && !search_holders(em, hint->node, a, NULL, found, &met)) return false;
     return found->v ? true : anywhere(em, n, a, found);
 }
 

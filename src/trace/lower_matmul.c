@@ -34,7 +34,7 @@ static om_status lower_matmul(om_lowering *lw, const om_call *call, om_tvalue *c
 const om_lower_rule omi_lower_matmul = {.emit = lower_matmul};
 
 /* w^T: a constant copy for a constant weight, so that no node runs for it. */
-static om_tvalue *transposed(om_lowering *lw, om_tvalue *w) {
+static om_tvalue *lowered_transposed(om_lowering *lw, om_tvalue *w) {
     om_tensor *t = lw->call->in[1];
     if (w->kind == OM_TV_CONST) {
         int64_t shape[2] = {t->shape[1], t->shape[0]}, strides[2] = {t->strides[1], t->strides[0]};
@@ -65,7 +65,7 @@ static om_status lower_linear(om_lowering *lw, const om_call *call, om_tvalue *c
         out[0] = omi_lw_out(lw, n, 0, t, &s);
         return omi_lw_done();
     }
-    om_tvalue *wt = transposed(lw, w);
+    om_tvalue *wt = lowered_transposed(lw, w);
     out[0]        = omi_lw_op(lw, "MatMul", OMI_INS(x, wt), t, &s);
     if (b) out[0] = omi_lw_op(lw, "Add", OMI_INS(out[0], b), t, &s);
     return omi_lw_done();

@@ -12,7 +12,7 @@
 #include "trace/tracer.h"
 
 /* The bytes of its storage that t's elements lie in; false when it has none. */
-static bool bytes_of(const om_tensor *t, int64_t *lo, int64_t *hi) {
+static bool marked_bytes(const om_tensor *t, int64_t *lo, int64_t *hi) {
     int64_t size = (int64_t)om_dtype_size((om_dtype)t->dtype), last = t->offset;
     if (omi_numel(t) == 0) return false;
     if (t->layout != OM_STRIDED) return *lo = 0, *hi = INT64_MAX, true;
@@ -47,7 +47,7 @@ bool omi_tr_mark_example(om_tracer *tr, const om_tensor *example, const char *in
     om_texample *e = omi_arena_alloc(&tr->arena, sizeof *e);
     om_tmark *m    = e ? mark_of(tr, example->storage) : NULL;
     if (!m) return false;
-    if (!bytes_of(example, &e->lo, &e->hi)) return true;
+    if (!marked_bytes(example, &e->lo, &e->hi)) return true;
     e->input    = input;
     e->next     = m->examples;
     m->examples = e;
@@ -69,7 +69,7 @@ uint32_t omi_tr_marks_of(om_tracer *tr, const om_tensor *t, om_tmark_info *info)
     uint32_t kinds = m->kinds;
     info->mark     = m;
     info->input    = m->input;
-    for (const om_texample *e = m->examples; e && bytes_of(t, &lo, &hi); e = e->next)
+    for (const om_texample *e = m->examples; e && marked_bytes(t, &lo, &hi); e = e->next)
         if (lo < e->hi && e->lo < hi) {
             info->input  = e->input;
             info->direct = true;

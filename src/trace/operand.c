@@ -20,7 +20,8 @@ static bool add_input(om_lowering *lw, om_tnode *n, om_tvalue *v) {
     return true;
 }
 
-static bool keep_extents(om_lowering *lw, om_tnode *n, const om_xshape *s, om_tvalue *hint) {
+static bool keep_operand_extents(om_lowering *lw, om_tnode *n, const om_xshape *s,
+                                 om_tvalue *hint) {
     om_operand *o = omi_arena_alloc(&lw->tr->arena, sizeof *o);
     if (!o) return false;
     o->rank    = s->rank;
@@ -47,7 +48,7 @@ bool omi_operand_reshape(om_lowering *lw, om_tnode *n, const om_xshape *s, int64
     *allowzero = zero || symbolic > 1; // with allowzero=0 a 0 would copy the input's axis
     if (symbolic == 0 || (symbolic == 1 && !zero))
         return add_input(lw, n, omi_lw_list(lw, s->rank, list));
-    return keep_extents(lw, n, s, NULL);
+    return keep_operand_extents(lw, n, s, NULL);
 }
 
 bool omi_operand_expand(om_lowering *lw, om_tnode *n, const om_xshape *s, om_tvalue *hint) {
@@ -56,7 +57,7 @@ bool omi_operand_expand(om_lowering *lw, om_tnode *n, const om_xshape *s, om_tva
     for (int i = 0; i < s->rank; i++) {
         if (!omi_ext_is_static(&s->e[i])) {
             lw->tr->by_shape = true;
-            return keep_extents(lw, n, s, hint);
+            return keep_operand_extents(lw, n, s, hint);
         }
         list[i] = s->e[i].size;
     }

@@ -214,6 +214,28 @@ def one_list_of_types():
             case(f"rejected: {what}", len(found) == 1 and what in found[0], str(found))
 
 
+STATIC = re.compile(r"^static\s+(?:(?:inline|const|unsigned|struct|_Atomic|_Thread_local|OM_\w+|__attribute__\(\(\w+\)\))\s+)*"
+                    r"\w+[\s*]+(?:const\s+)?(\w+)\s*[\[(=;]", re.M)
+
+
+def shared_statics(texts):
+    """Names that two files give to something of their own: {name: files}. The columns of kernels/ are alike by design."""
+    files = {}
+    for f, text in texts.items():
+        for name in set(STATIC.findall(text)) - {"OM_UNUSED"}:
+            files.setdefault(name, []).append(str(f))
+    return {name: sorted(f) for name, f in files.items() if len(f) > 1}
+
+
+def unique_statics():
+    texts = {f.relative_to(ROOT): f.read_text() for f in (ROOT / "src").rglob("*.[ch]") if "kernels" not in f.parts}
+    bad = shared_statics(texts)
+    case("a static has its name alone in the library", not bad, str(bad))
+    seen = shared_statics({"a.c": "static OM_COLD om_status grow(om_vec *v) {\n", "b.c": "static int grow[3] = {0};\nstatic bool own(void) {\n",
+                           "c.c": "int grow(void);\n"})
+    case("rejected: one name in two files", seen == {"grow": ["a.c", "b.c"]}, str(seen))
+
+
 def missing_oracle():
     """Where the oracle's venv cannot be made, ./test says why and where the whole log is."""
     with tempfile.TemporaryDirectory() as d:
@@ -252,7 +274,8 @@ def generated():
         case("a function that no longer enters loses its macro", "om_relu(...)" in made and "om_exp(...)" not in made)
 
 
-for group in (layers, exports, formatting, one_reader_of_options, no_locale, columns, one_list_of_types, missing_oracle, generated, no_machine_paths):
+for group in (layers, exports, formatting, one_reader_of_options, no_locale, columns, one_list_of_types, unique_statics,
+              missing_oracle, generated, no_machine_paths):
     group()
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % results)
 sys.exit(results["failed"] != 0)
