@@ -59,24 +59,19 @@ om_status om_accumulate_begin(int64_t shards) {
 
 /* left += right, leaf by leaf; right is emptied. A leaf that one side lacks is the other's. */
 static om_status join(omi_leaf_grads *left, omi_leaf_grads *right) {
-    om_map at    = {0};
+    om_map at    = {0}; // slot -> its place in left, from 1
     om_status st = OM_OK;
     for (size_t i = 0; i < left->n && st == OM_OK; i++)
-        if (!omi_map_set(&at, (uint64_t)(uintptr_t)left->v[i].slot, &left->v[i])) st = om_pending();
-    size_t was = left->n;
+        if (!omi_map_set(&at, (uint64_t)(uintptr_t)left->v[i].slot, (void *)(uintptr_t)(i + 1)))
+            st = om_pending();
     for (size_t i = 0; i < right->n && st == OM_OK; i++) {
         omi_leaf_grad *r = &right->v[i];
-        omi_leaf_grad *l = omi_map_get(&at, (uint64_t)(uintptr_t)r->slot);
-        if (l && r->grad)
-            st = omi_add_term(&l->grad, r->grad);
-        else if (!l)
+        uintptr_t place  = (uintptr_t)omi_map_get(&at, (uint64_t)(uintptr_t)r->slot);
+        if (!place) {
             st = OMI_PUSH(left, *r) ? OM_OK : om_pending();
-        if (l && st == OM_OK) continue;
-        if (st == OM_OK) *r = (omi_leaf_grad){NULL, NULL}; // moved
-        // The list may have moved with it: look up again only what was there before.
-        for (size_t k = 0; st == OM_OK && k < was; k++)
-            if (!omi_map_set(&at, (uint64_t)(uintptr_t)left->v[k].slot, &left->v[k]))
-                st = om_pending();
+            if (st == OM_OK) *r = (omi_leaf_grad){NULL, NULL}; // moved
+        } else if (r->grad)
+            st = omi_add_term(&left->v[place - 1].grad, r->grad);
     }
     omi_map_free(&at);
     omi_leaf_grads_free(right);
@@ -101,8 +96,7 @@ static om_status settle(omi_accumulation *a) {
         if (k + 1 == a->nodes.n) return OM_OK;
         node other = a->nodes.v[k], mine = *n, *left = n->number % 2 ? &other : &mine;
         node *right   = left == &mine ? &other : &mine;
-        a->nodes.v[k] = (node){0}; // both are here; what fails below is dropped whole
-        a->nodes.v[k] = a->nodes.v[a->nodes.n - 2];
+        a->nodes.v[k] = a->nodes.v[a->nodes.n - 2]; // both are here
         a->nodes.n -= 1;
         om_status st               = join(&left->grads, &right->grads);
         a->nodes.v[a->nodes.n - 1] = (node){left->level + 1, left->number / 2, left->grads};

@@ -81,15 +81,10 @@ static void arg_range(void *arg, int64_t begin, int64_t end, int worker) {
 
 void omi_argmax(bool max, const om_view *x, int axis, const om_view *y) {
     arg_job j           = {.x = x, .max = max, .y = y->data};
-    om_view rest        = *x;
+    om_view rest        = omi_view_without(x, axis);
     const om_view *v[1] = {&rest};
     j.n                 = x->shape[axis];
     j.stride            = x->strides[axis];
-    rest.rank           = x->rank - 1;
-    for (int i = axis; i < rest.rank; i++) {
-        rest.shape[i]   = x->shape[i + 1];
-        rest.strides[i] = x->strides[i + 1];
-    }
     omi_walk_init(&j.w, 1, v);
     if (j.w.numel == 0 || j.n == 0) return;
     omi_split(j.w.numel, omi_max64(1, OMI_GRAIN / j.n), arg_range, &j);

@@ -53,8 +53,8 @@ typedef struct om_matmul_plan {
     int64_t m, n, k, items;
     int64_t a_rs, a_cs, b_rs, b_cs, c_rs, c_cs;
     int64_t size[OM_MAX_RANK], sa[OM_MAX_RANK], sb[OM_MAX_RANK], sc[OM_MAX_RANK];
-    int64_t gm, gn, rows,
-        cols;     /* grid of an item, and the block: rows a multiple of 4, cols of 32 */
+    int64_t gm, rows,
+        cols;     /* blocks of rows in an item; a block: rows a multiple of 4, cols of 32 */
     int64_t band; /* columns of b that are packed at a time; n when all are */
     int64_t slots;
     size_t shared, slot_area, own,

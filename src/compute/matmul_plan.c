@@ -83,12 +83,12 @@ static int64_t most_in_place(const om_matmul_plan *p) {
 static void grid_of(om_matmul_plan *p, int workers) {
     int64_t want = p->m * p->n < OM_SPLIT_WORK / omi_max64(p->k, 1) ? 1 : workers;
     p->gm        = omi_max64(1, omi_min64(want, p->m / 24));
-    p->gn        = omi_max64(1, omi_min64(omi_ceil_div(want, p->gm), omi_ceil_div(p->n, 16) / 2));
+    int64_t gn   = omi_max64(1, omi_min64(omi_ceil_div(want, p->gm), omi_ceil_div(p->n, 16) / 2));
     p->rows      = omi_max64((omi_ceil_div(p->m, p->gm) + 3) / 4 * 4, 4);
-    p->cols      = omi_max64((omi_ceil_div(p->n, p->gn) + 31) / 32 * 32, 32);
+    p->cols      = omi_max64((omi_ceil_div(p->n, gn) + 31) / 32 * 32, 32);
     p->gm        = omi_ceil_div(p->m, p->rows);
-    p->gn        = omi_ceil_div(p->n, p->cols);
-    if (want > 1 && p->k > OM_GEMM_SB && p->gm * p->gn < want && p->m * p->n <= 1 << 18) {
+    gn           = omi_ceil_div(p->n, p->cols);
+    if (want > 1 && p->k > OM_GEMM_SB && p->gm * gn < want && p->m * p->n <= 1 << 18) {
         p->slots = omi_ceil_div(p->k, OM_GEMM_SB);
         p->rows  = p->m;
         p->cols  = p->n;
@@ -110,7 +110,6 @@ static void band_of(om_matmul_plan *p) {
     int64_t bands = omi_ceil_div(p->n, cols); // of equal width
     p->band       = omi_ceil_div(omi_ceil_div(p->n, bands), 32) * 32;
     p->cols       = omi_min64(p->cols, p->band);
-    p->gn         = omi_ceil_div(p->band, p->cols);
     p->shared     = omi_panel16_bytes(p->k, p->band) / sizeof(float);
 }
 

@@ -20,15 +20,6 @@ typedef struct soft_job {
     void (*fn)(int64_t rows, int64_t n, const float *x, float *y);
 } soft_job;
 
-static om_view without_axis(const om_view *x, int axis) {
-    om_view r = *x;
-    r.rank    = x->rank - 1;
-    for (int i = axis; i < r.rank; i++) {
-        r.shape[i]   = x->shape[i + 1];
-        r.strides[i] = x->strides[i + 1];
-    }
-    return r;
-}
 static int64_t inner_of(const om_view *x, int axis) {
     int64_t n = 1;
     for (int i = axis + 1; i < x->rank; i++)
@@ -77,7 +68,7 @@ static void soft_tiles(void *arg, int64_t begin, int64_t end, int worker) {
 
 void omi_softmax(bool log, const om_view *x, int axis, const om_view *y, void *ws, bool fast) {
     const om_kernels *k = omi_kernels();
-    om_view rest        = without_axis(x, axis);
+    om_view rest        = omi_view_without(x, axis);
     const om_view *v[1] = {&rest};
     soft_job j          = {.x      = x->data,
                            .y      = y->data,
@@ -166,7 +157,8 @@ static void soft_grad_range(void *arg, int64_t begin, int64_t end, int worker) {
 }
 
 void omi_softmax_grad(bool log, const om_view *y, const om_view *g, int axis, const om_view *dx) {
-    om_view ry = without_axis(y, axis), rg = without_axis(g, axis), rd = without_axis(dx, axis);
+    om_view ry = omi_view_without(y, axis), rg = omi_view_without(g, axis),
+            rd          = omi_view_without(dx, axis);
     const om_view *v[3] = {&ry, &rg, &rd};
     soft_grad_job j     = {.log = log,
                            .y   = y->data,

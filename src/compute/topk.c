@@ -143,13 +143,9 @@ void omi_topk(const om_view *x, int axis, int64_t k, bool largest, const om_view
                     .inner   = 1,
                     .largest = largest,
                     .ws      = ws};
-    om_view rest = *x;
-    for (int i = axis; i + 1 < x->rank; i++) {
-        rest.shape[i]   = x->shape[i + 1];
-        rest.strides[i] = x->strides[i + 1];
-        j.inner *= x->shape[i + 1];
-    }
-    rest.rank           = x->rank - 1;
+    om_view rest = omi_view_without(x, axis);
+    for (int i = axis; i < rest.rank; i++)
+        j.inner *= rest.shape[i];
     const om_view *v[1] = {&rest};
     int64_t lines       = omi_view_numel(&rest);
     if (lines == 0 || k == 0) return;

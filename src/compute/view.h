@@ -43,6 +43,17 @@ OM_INLINE void omi_view_pack_strides(om_view *v) {
     }
 }
 
+/* v at index 0 of an axis, without it. */
+OM_INLINE om_view omi_view_without(const om_view *v, int axis) {
+    om_view r = *v;
+    r.rank--;
+    for (int i = axis; i < r.rank; i++) {
+        r.shape[i]   = v->shape[i + 1];
+        r.strides[i] = v->strides[i + 1];
+    }
+    return r;
+}
+
 OM_INLINE bool omi_view_contiguous(const om_view *v) {
     int64_t s = 1;
     for (int i = v->rank - 1; i >= 0; i--) {

@@ -85,12 +85,7 @@ om_tensor *om_slice(om_tensor *x, int axis, int64_t start, int64_t end, int64_t 
 /* v without an axis, at one index of it. */
 static om_view dropped_axis(om_view v, int axis, int64_t index) {
     v = omi_narrow(v, axis, index, 1, 1);
-    for (int i = axis; i + 1 < v.rank; i++) {
-        v.shape[i]   = v.shape[i + 1];
-        v.strides[i] = v.strides[i + 1];
-    }
-    v.rank--;
-    return v;
+    return omi_view_without(&v, axis);
 }
 
 static om_status select_backward(const om_record *r, om_tensor *const *dy, om_tensor **dx) {

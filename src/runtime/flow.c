@@ -1,7 +1,7 @@
 /*
  * flow.c -- what If, Loop, Scan and NonZero do in a walk.
  *
- * A branch that is not taken is never planned. A loop asks for cancel and deadline before each
+ * A branch that is not taken is never planned. A loop looks at the cancel flag before each
  * iteration and makes at most OM_TURNS_MOST of them; scan outputs are kept as they come and
  * stacked at the end, so all must have the sizes of the first.
  */
@@ -151,12 +151,8 @@ static om_cell *pile_stack(om_frame *f, const om_pnode *n, const om_program *bod
         shape[i] = i < at ? item[i] : i == at ? (int64_t)p->n : item[i - 1];
     om_cell *y = omi_cell_new(f->w, dtype, rank + 1, shape);
     if (!y) return NULL;
-    om_view whole = omi_cell_view(y), slice = {.dtype = whole.dtype, .rank = rank};
+    om_view whole = omi_cell_view(y), slice = omi_view_without(&whole, (int)at);
     size_t stride = (size_t)whole.strides[at] * om_dtype_size(whole.dtype);
-    for (int i = 0; i < rank; i++) {
-        slice.shape[i]   = item[i];
-        slice.strides[i] = whole.strides[i < at ? i : i + 1];
-    }
     for (size_t i = 0; i < p->n && y->numel; i++) {
         om_view from = omi_cell_view(p->v[i]);
         slice.data   = (char *)whole.data + stride * (back ? p->n - 1 - i : i);
@@ -267,13 +263,8 @@ static om_status walk_loop(om_frame *f, const om_pnode *n) {
 
 /* Slice i of x along an axis. */
 static om_cell *slice_of(om_frame *f, const om_cell *x, int axis, int64_t i) {
-    om_view v = omi_cell_view(x);
-    v.data    = (char *)v.data + (size_t)(i * v.strides[axis]) * om_dtype_size(v.dtype);
-    v.rank--;
-    for (int k = axis; k < v.rank; k++) {
-        v.shape[k]   = v.shape[k + 1];
-        v.strides[k] = v.strides[k + 1];
-    }
+    om_view whole = omi_cell_view(x), v = omi_view_without(&whole, axis);
+    v.data     = (char *)v.data + (size_t)(i * whole.strides[axis]) * om_dtype_size(v.dtype);
     om_cell *y = omi_cell_new(f->w, x->dtype, v.rank, v.shape);
     if (!y || !y->numel) return y;
     om_view to = omi_cell_view(y);
