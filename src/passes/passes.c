@@ -12,7 +12,7 @@ void omi_pass_off_for_test(const char *name) {
     pass_off = name;
 }
 
-om_status omi_run_passes(om_program *p) {
+static om_status run_those(om_program *p, int planned) {
     static const struct {
         const char *name;
         om_status (*fn)(om_program *p);
@@ -24,9 +24,19 @@ om_status omi_run_passes(om_program *p) {
     };
     int here = p->arith == OM_FAST ? OM_PASS_FAST : OM_PASS_EXACT;
     for (size_t i = 0; i < OM_COUNT(passes); i++)
-        if (passes[i].where & here && !(pass_off && strcmp(pass_off, passes[i].name) == 0)) {
+        if (passes[i].where & here && (passes[i].where & OM_PASS_PLANNED) == planned &&
+            !(pass_off && strcmp(pass_off, passes[i].name) == 0)) {
             OM_TRY(passes[i].fn(p));
             OM_TRY(omi_program_settle(p));
         }
+    return OM_OK;
+}
+
+om_status omi_run_passes(om_program *p) {
+    OM_TRY(run_those(p, 0));
     return omi_program_drop_unused(p);
+}
+
+om_status omi_run_planned_passes(om_program *p) {
+    return run_those(p, OM_PASS_PLANNED);
 }

@@ -169,8 +169,10 @@ om_status omi_program_set_const(om_program *p, uint32_t v, int rank, const int64
 /* ---- passes: passes.def has the list and which arithmetic each may serve (CD-27) ----------------
  */
 
-enum { OM_PASS_EXACT = 1, OM_PASS_FAST = 2 };
+enum { OM_PASS_EXACT = 1, OM_PASS_FAST = 2, OM_PASS_PLANNED = 4 };
 om_status omi_run_passes(om_program *p);
+/* Those of OM_PASS_PLANNED, on a program that is planned: nodes are not added or taken any more. */
+om_status omi_run_planned_passes(om_program *p);
 /* Leaves the pass of this name out of programs made from now on, for tests only; NULL: none. */
 void omi_pass_off_for_test(const char *name);
 #define OM_PASS(name, where) om_status omi_pass_##name(om_program *p);

@@ -74,8 +74,6 @@ static om_status copy_nodes(cutter *k, om_program *part, uint32_t i, uint32_t en
         const om_pnode *n = &k->p->nodes[i];
         om_pnode *c       = &part->nodes[part->n_nodes++];
         *c                = *n;
-        c->next           = 0; // numbers of nodes are the part's: it is fused on its own
-        c->in_chain       = false;
         c->in = omi_arena_array(&part->arena, (size_t)n->n_in + n->n_out + 1, sizeof *c->in);
         if (!c->in) return om_pending();
         c->out = c->in + n->n_in;
@@ -143,7 +141,7 @@ static om_status make_part(cutter *k, om_stage *st, uint32_t i, uint32_t end, ui
     if (!part->nodes || !part->values) return om_pending();
     OM_TRY(copy_nodes(k, part, i, end, s));
     OM_TRY(set_ports(k, part, st, s));
-    OM_TRY(omi_pass_fuse_epilogue(part));
+    OM_TRY(omi_run_planned_passes(part));
     p->nested += part->arena.total;
     p->n_parts++;
     return OM_OK;
@@ -203,7 +201,7 @@ om_status omi_program_cut(om_program *p) {
         p->n_met += met(p, i);
     }
     p->staged = any || p->inner;
-    if (!p->staged) return OM_OK;
+    if (!p->staged) return omi_run_planned_passes(p);
     cutter k    = {.p = p};
     om_status s = cut_parts(&k, stages);
     omi_arena_clear(&k.scratch);

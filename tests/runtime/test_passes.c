@@ -25,6 +25,33 @@ static om_program *program_of(om_graph *g, size_t limit) {
     return p;
 }
 
+/* Nodes that a plan takes as one are found in what is planned: a whole program, or the parts of one
+ * that is cut; with the pass off in neither. */
+static void what_is_planned_is_fused(void **state) {
+    (void)state;
+    for (int cut = 0; cut < 2; cut++)
+        for (int off = 0; off < 2; off++) {
+            om_graph *g = begin(20);
+            in(g, "x", OM_F32, "2,3");
+            in(g, "w", OM_F32, "3,4");
+            node(g, "MatMul", "x w", "t");
+            node(g, "Relu", "t", "u");
+            if (cut) node(g, "NonZero", "u", "i");
+            out(g, cut ? "i" : "u");
+            done(g);
+            omi_pass_off_for_test(off ? "fuse_epilogue" : NULL);
+            om_program *p = program_of(g, 0);
+            omi_pass_off_for_test(NULL);
+            assert_int_equal(p->staged, cut != 0);
+            const om_program *planned = cut ? p->stages[0].part : p;
+            assert_int_equal(planned->nodes[0].next, off ? 0 : 1);
+            assert_int_equal(planned->nodes[0].in_chain, !off);
+            if (cut) assert_false(p->nodes[0].in_chain); // nobody plans the whole
+            omi_program_release(p);
+            om_graph_release(g);
+        }
+}
+
 static void add_unary(om_program *p, uint32_t before, const char *type, uint32_t from,
                       uint32_t to) {
     int32_t oldest;
@@ -129,6 +156,7 @@ static void what_a_pass_adds_is_limited(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        OM_TEST(what_is_planned_is_fused),
         OM_TEST(nodes_that_a_pass_made_run),
         OM_TEST(added_nodes_stand_where_they_were_put),
         OM_TEST(what_a_pass_adds_is_limited),
