@@ -109,7 +109,7 @@ int cli_exit_code(om_status s) {
 
 /* Does the message say which file it is about? Readers begin with its name, without folders: that
  * is skipped, so that the path stands there once. */
-static bool names(const char **text, const char *path) {
+static bool names_its_file(const char **text, const char *path) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t n = strlen(base);
     char quoted[300];
@@ -126,7 +126,7 @@ int cli_failed(const char *subject) {
     if (om_catch(&e) == OM_OK) return EXIT_YES;
     const char *text = e.message;
     fputs("onemodel: ", stderr);
-    if (subject && !names(&text, subject)) {
+    if (subject && !names_its_file(&text, subject)) {
         cli_text(stderr, subject);
         fputs(": ", stderr);
     }

@@ -63,7 +63,7 @@ emulate() ( # emulate ARCH: the golden hashes in an emulator
 )
 
 fuzz() ( # the fuzzers of ./test fuzz, three minutes each, under the sanitizers
-    OM_FUZZ_SECONDS=180 OM_BUILD_DIR=build/long-asan OM_NO_FLOOR=1 \
+    OM_FUZZ_SECONDS=${OM_FUZZ_SECONDS:-180} OM_BUILD_DIR=build/long-asan OM_NO_FLOOR=1 \
         OM_CMAKE="-DCMAKE_BUILD_TYPE=RelWithDebInfo -DOM_SANITIZE=address,undefined" sh scripts/run_tests.sh fuzz
 )
 

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
-
 #include "base/str.h"
+#include "base/words.h"
 
 static bool exit_on_error;
 static om_error_fn on_error;

@@ -2,9 +2,9 @@
  * kept.h -- large freed blocks, kept for the next one of the same size (C19).
  *
  * A training step frees what it allocated and the next one asks for the same sizes again. The C
- * library gives large blocks back to the kernel in between, which then zeroes fresh pages: a third
- * of a step. So freed blocks above OMI_KEEP_MIN bytes are kept, for every thread, up to a cap; the
- * one that waited longest goes first. What the blocks hold is in the blocks themselves.
+ * library gives large blocks back to the kernel in between, which then zeroes fresh pages. So freed
+ * blocks above OMI_KEEP_MIN bytes are kept, for every thread, up to a cap; the one that waited
+ * longest goes first. What the blocks hold is in the blocks themselves.
  *
  * This file only remembers: alloc.c counts, caps and frees.
  *

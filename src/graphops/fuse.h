@@ -37,7 +37,7 @@ bool omi_fuse_begin(const om_nctx *c, om_fused *f);
  * computes are in c's arena; *failed: raised. */
 bool omi_fuse_step(const om_nctx *c, uint32_t via, om_fused *f, bool *failed);
 
-/* ---- for the descriptions: om_step_of adds exactly one step -------------------------------------
+/* ---- for the descriptions: each adds exactly one step -------------------------------------
  */
 
 typedef bool (*om_fuse_fn)(const om_nctx *c, uint32_t via, om_fused *f, bool *failed);

@@ -5,6 +5,8 @@
 #ifndef OM_TESTS_GRAPH_REPAIR_H
 #define OM_TESTS_GRAPH_REPAIR_H
 
+#include <string.h>
+
 #include "base/bytes.h"
 #include "base/hash.h"
 

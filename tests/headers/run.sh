@@ -81,6 +81,16 @@ if command -v pkg-config >/dev/null 2>&1; then
 else
     skipped=$((skipped + 5))
 fi
+# README's loop over batches: the second piece of C there, around which the reader has the rest.
+{
+    echo '#include <onemodel.h>'
+    echo 'void train(om_module *net, om_optim *opt, om_tensor *images, om_tensor *labels);'
+    echo 'void train(om_module *net, om_optim *opt, om_tensor *images, om_tensor *labels) {'
+    awk '/^```c$/ { n++; inside = 1; next } /^```$/ { inside = 0 } inside && n == 2' "$source/README.md"
+    echo '}'
+} >"$work/batches.c"
+check "README's loop over batches compiles" gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$source/include" -fsyntax-only "$work/batches.c"
+check "and is a loop over batches" grep -q OM_BATCHES "$work/batches.c"
 # A user's build: a warning of a compiler that we do not know is no error; ours are.
 check "a user's build has no -Werror" sh -c "[ \"\$(grep -c -- -Werror '$work/alone/compile_commands.json')\" = 0 ]"
 command -v python3 >/dev/null 2>&1 && check "our presets have -Werror" python3 -c '

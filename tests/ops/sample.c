@@ -122,8 +122,7 @@ static void check_values(const sample_op *op, const sample *s, const run *r, con
     }
 }
 
-/* The same bits, every NaN counted as the same. */
-static bool same_bits(const om_tensor *a, const om_tensor *b) {
+bool sample_same_bits(const om_tensor *a, const om_tensor *b) {
     if (!a || !b) return !a && !b;
     if (!omi_same_shape(a, b) || a->dtype != b->dtype) return false;
     for (int64_t i = 0, n = omi_numel(a); i < n; i++) {
@@ -139,10 +138,10 @@ static void check_same(const sample_op *op, const sample *s, const run *a, const
     if (a->n_out != b->n_out)
         SAMPLE_FAIL(op, s, "%s: %d outputs, not %d", what, b->n_out, a->n_out);
     for (int k = 0; k < a->n_out; k++)
-        if (!same_bits(a->out[k], b->out[k]))
+        if (!sample_same_bits(a->out[k], b->out[k]))
             SAMPLE_FAIL(op, s, "%s: output %d has other bits", what, k);
     for (int k = 0; k < op->n_in; k++)
-        if (!same_bits(a->grad[k], b->grad[k]))
+        if (!sample_same_bits(a->grad[k], b->grad[k]))
             SAMPLE_FAIL(op, s, "%s: the gradient of input %d has other bits", what, k);
 }
 

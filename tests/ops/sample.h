@@ -105,6 +105,8 @@ bool sample_inputs(const sample_op *op, const sample *s, const ref *values, samp
                    bool grads, om_tensor **in);
 /* The element of t at flat row-major index i, as double. */
 double sample_element(const om_tensor *t, int64_t i);
+/* The same bits, every NaN counted as the same; NULL only equals NULL. */
+bool sample_same_bits(const om_tensor *a, const om_tensor *b);
 /* A fixed pseudo-random gradient of the shape and type of t. @scoped */
 om_tensor *sample_cotangent(const om_tensor *t, int which);
 

@@ -6,7 +6,6 @@
  * gradients of backward and touches no leaf. With more than three float inputs the subsets are
  * those of the first three, and each of the others alone.
  */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -31,16 +30,6 @@ static void works(const sample_op *op, const sample *s, bool ok, unsigned set, c
     if (ok && om_pending() == OM_OK) return;
     om_catch(&e);
     SAMPLE_FAIL(op, s, "inputs marked %x: %s: %s: %s", set, what, e.where, e.message);
-}
-
-static bool equal_bits(const om_tensor *a, const om_tensor *b) {
-    if (!a || !b) return !a && !b;
-    if (!omi_same_shape(a, b) || a->dtype != b->dtype) return false;
-    for (int64_t i = 0, n = omi_numel(a); i < n; i++) {
-        double x = sample_element(a, i), y = sample_element(b, i);
-        if (!(isnan(x) && isnan(y)) && memcmp(&x, &y, sizeof x) != 0) return false;
-    }
-    return true;
 }
 
 /* One root for all outputs that have a record: the output itself with a cotangent, or a sum. */
@@ -92,7 +81,7 @@ static void check_om_grad(const sample_op *op, const sample *s, marked *m, unsig
             continue;
         }
         works(op, s, st == OM_OK, set, "om_grad");
-        if (!equal_bits(g, want[k]))
+        if (!sample_same_bits(g, want[k]))
             SAMPLE_FAIL(op, s, "inputs marked %x: om_grad by input %d has other bits", set, k);
         if (om_grad_of(m->in[k]))
             SAMPLE_FAIL(op, s, "inputs marked %x: om_grad left a gradient at input %d", set, k);
@@ -105,7 +94,7 @@ static void check_subset(const sample_op *op, const sample *s, const ref *v, uns
     om_scope scope = om_scope_begin();
     works(op, s, run_marked(op, s, v, set, &m), set, "call");
     for (int k = 0; k < m.n_out; k++)
-        if (!equal_bits(m.out[k], all->out[k]))
+        if (!sample_same_bits(m.out[k], all->out[k]))
             SAMPLE_FAIL(op, s, "inputs marked %x: output %d has other bits", set, k);
     if (m.root) {
         check_om_grad(op, s, &m, set, all->grad);
@@ -114,7 +103,7 @@ static void check_subset(const sample_op *op, const sample *s, const ref *v, uns
     }
     for (int k = 0; k < op->n_in; k++) {
         om_tensor *g = m.in[k] ? om_grad_of(m.in[k]) : NULL;
-        if (!equal_bits(g, set >> k & 1 ? all->grad[k] : NULL))
+        if (!sample_same_bits(g, set >> k & 1 ? all->grad[k] : NULL))
             SAMPLE_FAIL(op, s, "inputs marked %x: the gradient of input %d has other bits", set, k);
     }
     om_scope_end(scope);

@@ -6,7 +6,6 @@
  * in the folder DIR/wide when there is one: y = Sum of 65 and of 50,000 inputs, for the command.
  */
 #include <stdio.h>
-
 #include <stdlib.h>
 
 #include "graph/graph.h"
